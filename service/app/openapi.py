@@ -25,46 +25,46 @@ from service.kit.http.bodies import MOST_MEMBERS, MOST_VALUES
 from service.kit.http.web import JsonRoute
 from service.webhooks.messages import build_message_router
 
-_DESCRIPTION = f"""Does it fit, how fast will it go, what will it cost, what will the utility bill be.
+_DESCRIPTION = f"""Estimates the memory, throughput, cost and utility bill of machine learning workloads.
 
-A body has at most {MOST_VALUES:,} members and elements, {MOST_MEMBERS:,} of them members. A member that an
-object has twice is refused in what is stored; of an estimate the last one counts.
+A body has at most {MOST_VALUES:,} members and elements, {MOST_MEMBERS:,} of them members. An operation that
+stores something refuses an object with a duplicate member; in an estimate the last one counts.
 
-A question that takes long waits for its turn, and no longer than a few seconds: 503 `BUSY` says that too many
-wait, 503 `OUT_OF_TIME` that the answer was not ready.
+A long question is queued, for a few seconds at most: 503 `BUSY` means that the queue is full, and 503
+`OUT_OF_TIME` that the answer was not ready in time.
 
-Answers of version 1 may come to have more members, and their enumerations more values: a client passes over
-what it does not know. Members that are sent and not known are refused."""
+Later releases of version 1 may add members to answers and values to enumerations; clients must ignore those
+that they do not know. Unknown members of a request are refused."""
 _TAGS = (
-    ("estimates", "The four questions: does it fit, how fast, what does it cost, what is the utility bill."),
+    ("estimates", "Estimates of memory, throughput, cost and the utility bill of a workload."),
     *((resource.path, resource.description) for resource in RESOURCES.values()),
-    ("enrolment-tokens", "What lets a GPU host in, once."),
-    ("nodes", "GPU hosts that run benchmarks, and what they say about themselves."),
-    ("leases", "The right of a node to run one suite."),
-    ("benchmark-suites", "What nodes can measure."),
+    ("enrolment-tokens", "Tokens by which a host enrols as a node, once."),
+    ("nodes", "Hosts that run benchmarks, with their inventories and heartbeats."),
+    ("leases", "Rights of nodes to run one suite each."),
+    ("benchmark-suites", "Lists of benchmarks that nodes can run."),
     ("benchmark-runs", "Suites, each run once on one node."),
-    ("benchmark-results", "What was measured, with its raw samples; computed again, compared, exported."),
-    ("calibrations", "What devices were measured to reach, and what each figure rests on."),
-    ("evidence", "What was measured elsewhere: files of other programs that move the tenant's estimates."),
-    ("plans", "The best configuration for some work, under constraints and by a goal."),
-    ("quotes", "Estimates and rows of plans, frozen with their prices so that somebody can sign them."),
-    ("approvals", "What is to be approved, by whom, and what they decided."),
-    ("approval-links", "Addresses by which people without credentials decide once."),
-    ("approval-policies", "Who has to approve which quotes."),
+    ("benchmark-results", "Measured results with their raw samples; recomputed, compared and exported."),
+    ("calibrations", "Figures of devices from measurements, each with its evidence."),
+    ("evidence", "Measurements in files of other programs, which move the tenant's estimates."),
+    ("plans", "Searches for the best configuration for some work, by a goal and under constraints."),
+    ("quotes", "Estimates and rows of plans, frozen with their prices for approval."),
+    ("approvals", "Quotes that are submitted for approval, their approvers and decisions."),
+    ("approval-links", "Links by which people without credentials decide once."),
+    ("approval-policies", "Rules that name the approvers of quotes."),
     (
         "policy-changes",
-        "Changes of policies and budgets that let more pass: approved, rejected, or over in time.",
+        "Changes that loosen policies and budgets, in force after their approval or a delay.",
     ),
-    ("approval-settings", "How long such changes wait."),
-    ("approval-delegations", "For a time somebody decides in an approver's place."),
-    ("cost-centers", "Who pays."),
-    ("budgets", "What cost centres may spend, what approvals have committed of it and what was spent."),
-    ("actuals", "What was billed, beside what was quoted."),
-    ("webhooks", "Who is told of what happens, and whether it arrived."),
+    ("approval-settings", "Delay of such changes."),
+    ("approval-delegations", "Rights to decide in an approver's place, for a time."),
+    ("cost-centers", "Cost centres that pay for quotes, with the accounts and tags of their bills."),
+    ("budgets", "Amounts that cost centres may spend, with committed and spent amounts."),
+    ("actuals", "Imported bills, compared with quotes and budgets."),
+    ("webhooks", "Addresses that are told of events, and the deliveries to them."),
     ("api-keys", "Keys with which programs call the service."),
-    ("sessions", "People who have signed in with a browser."),
-    ("tenants", "Whose data is whose; for the operator of the service."),
-    ("background-jobs", "What the service does by itself."),
+    ("sessions", "Browser sessions of people who have signed in."),
+    ("tenants", "Tenants, which separate the data of teams; for the operator of the service."),
+    ("background-jobs", "Work that the service does by itself."),
     ("audit-events", "The record of every stored write."),
 )
 _SECURITY_SCHEMES = {
@@ -72,7 +72,7 @@ _SECURITY_SCHEMES = {
         "type": "http",
         "scheme": "bearer",
         "description": "An API key, a token of the configured issuer, or the credential of a node. "
-        "In open mode nothing is asked for but of nodes.",
+        "In open mode only nodes need credentials.",
     }
 }
 
@@ -110,7 +110,7 @@ _SHARED = ("validate_only", "page_size", "page_token", "Idempotency-Key", "If-Ma
 
 
 def _share_parameters(document: dict[str, Any]) -> dict[str, Any]:
-    """Parameters that mean the same wherever they are, each taken out of the operations."""
+    """Returns the parameters that several operations share, each replaced by a reference."""
     shared: dict[str, Any] = {}
     for _, _, operation in _list_operations(document):
         for place, parameter in enumerate(operation.get("parameters", ())):
@@ -122,18 +122,18 @@ def _share_parameters(document: dict[str, Any]) -> dict[str, Any]:
 
 _MESSAGE_HEADERS = {
     "webhook-id": "Id of the event, the same at every attempt.",
-    "webhook-timestamp": "When this attempt was made, in Unix seconds.",
+    "webhook-timestamp": "Time of this attempt, in Unix seconds.",
     "webhook-signature": "Signatures of id, time and body, separated by spaces (Standard Webhooks 1.0).",
 }
 _RECEIVED = {
-    "204": {"description": "The message is taken, as any status from 200 to 299 says."},
-    "410": {"description": "The receiver is gone: the webhook is disabled."},
-    "429": {"description": "The receiver wants to be left alone, for as long as `Retry-After` says."},
+    "204": {"description": "The message is accepted, as with any status from 200 to 299."},
+    "410": {"description": "The receiver is gone. The service disables the webhook."},
+    "429": {"description": "Deliveries pause for the time of `Retry-After`."},
 }
 
 
 def _complete_messages(messages: dict[str, Any]) -> None:
-    """What receivers are sent, and what their answers mean."""
+    """Completes the operations of webhooks with headers, examples and responses."""
     for name, item in messages.items():
         operation = item["post"]
         operation["security"] = []
@@ -146,7 +146,7 @@ def _complete_messages(messages: dict[str, Any]) -> None:
 
 
 def build_openapi_document(app: FastAPI) -> dict[str, Any]:
-    """The whole document."""
+    """Returns the API document."""
     written = get_openapi(
         title="Ironlaw",
         version=__version__,

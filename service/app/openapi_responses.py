@@ -1,4 +1,4 @@
-"""What operations answer with: an example, headers, and the problems that many have in common."""
+"""Responses of the API document: examples, headers, and the problems that many operations share."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -27,13 +27,13 @@ from service.kit.http.problems import (
 TEXT = {"type": "string", "maxLength": 2000}
 _PROBLEM: dict[str, Any] = {
     "type": "object",
-    "description": "What went wrong (RFC 9457). It never repeats what was sent.",
+    "description": "Description of a problem (RFC 9457). It never repeats what was sent.",
     "required": ["type", "title", "status", "detail", "instance", "code", "request_id", "errors"],
     "properties": {
         "type": {**TEXT, "description": "Address of the documentation of this problem."},
-        "title": {**TEXT, "description": "The problem in a few words."},
+        "title": {**TEXT, "description": "Short description of the problem."},
         "status": {"type": "integer", "format": "int64", "description": "HTTP status."},
-        "detail": {**TEXT, "description": "What went wrong this time."},
+        "detail": {**TEXT, "description": "Description of this occurrence."},
         "instance": {**TEXT, "description": "Path of the request."},
         "code": {**TEXT, "description": "Stable name of the problem."},
         "request_id": {**TEXT, "description": "Id of the request, also in the header Request-Id."},
@@ -41,18 +41,18 @@ _PROBLEM: dict[str, Any] = {
             "type": "array",
             "maxItems": 20,
             "items": {"$ref": "#/components/schemas/FieldError"},
-            "description": "Fields at fault.",
+            "description": "Fields that are wrong.",
         },
     },
 }
 _FIELD_ERROR: dict[str, Any] = {
     "type": "object",
-    "description": "One field at fault.",
+    "description": "One field that is wrong.",
     "required": ["pointer", "code", "detail"],
     "properties": {
         "pointer": {**TEXT, "description": "JSON Pointer (RFC 6901) into the request."},
-        "code": {**TEXT, "description": "Stable name of the fault."},
-        "detail": {**TEXT, "description": "What is wrong with the field."},
+        "code": {**TEXT, "description": "Stable name of the error."},
+        "detail": {**TEXT, "description": "Description of the error."},
     },
 }
 _PROBLEMS = {
@@ -81,10 +81,10 @@ _ALWAYS = (401, 403, 408, 414, 421, 422, 429, 431, 500, 503)
 _WITH_BODY = (400, 413, 415)
 _IF_MATCHING = (412, 428)
 _SUCCESSES = {
-    "200": "What was asked for.",
-    "201": "What was created.",
-    "202": "It will be done.",
-    "204": "It is gone.",
+    "200": "The requested result.",
+    "201": "The created resource.",
+    "202": "The request is accepted; its work continues.",
+    "204": "Success without content.",
 }
 _UNSAID = "Successful Response"
 """FastAPI's description of an answer that has none."""
@@ -95,15 +95,15 @@ _HEADERS = {
         "schema": {"type": "string", "maxLength": 16},
     },
     "WWW-Authenticate": {
-        "description": "The kind of credentials asked for, and what is wrong with those sent (RFC 6750).",
+        "description": "Kind of credentials required, and the error of those sent (RFC 6750).",
         "schema": {"type": "string", "maxLength": 200},
     },
     "RateLimit-Policy": {
-        "description": "How many requests a caller may make in a window of so many seconds.",
+        "description": "Number of requests that a caller may make in a window, and its length in seconds.",
         "schema": {"type": "string", "maxLength": 200},
     },
     "RateLimit": {
-        "description": "How many are left, and seconds until the window ends.",
+        "description": "Number of requests left, and seconds until the window ends.",
         "schema": {"type": "string", "maxLength": 200},
     },
     "Retry-After": {
@@ -120,7 +120,7 @@ _MORE_HEADERS = {
 
 
 def is_question(path: str) -> bool:
-    """Whether an operation answers from a snapshot, and stores nothing."""
+    """Returns true if an operation answers from a snapshot and stores nothing."""
     return path.startswith("/v1/estimates") or path in ("/v1/tariffs:bill", "/v1/plans:fleet")
 
 
@@ -158,7 +158,7 @@ def _get_problem_name(status: int) -> str:
 
 
 def build_common_components() -> dict[str, dict[str, Any]]:
-    """What the answers of operations refer to, by the part of the components where it stands."""
+    """Returns the components that answers of operations refer to, by their section of the document."""
     return {
         "schemas": {"Problem": _PROBLEM, "FieldError": _FIELD_ERROR},
         "headers": _HEADERS,
@@ -169,7 +169,7 @@ def build_common_components() -> dict[str, dict[str, Any]]:
 def complete_responses(
     path: str, method: str, operation: dict[str, Any], answers: Mapping[str, object]
 ) -> None:
-    """Give an operation its problems, and its successes what they are sent with."""
+    """Adds problems to the responses of an operation, and headers and examples to its successes."""
     responses = operation["responses"]
     for status in _list_statuses(path, method, operation):
         responses[str(status)] = {"$ref": f"#/components/responses/{_get_problem_name(status)}"}

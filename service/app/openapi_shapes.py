@@ -1,4 +1,4 @@
-"""The shapes of the document: pydantic's, mended for generators, with a description of every member."""
+"""Shapes of the API document: pydantic's, adapted for generators, with a description of every member."""
 
 import ast
 import inspect
@@ -41,14 +41,14 @@ _BOUNDS = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
 
 
 def tidy_schema(node: object) -> None:
-    """Mend what FastAPI and pydantic write and generators stumble over."""
+    """Adapts the output of FastAPI and pydantic to what generators read."""
     if isinstance(node, dict):
         if isinstance(node.get("title"), str):  # a name in title case beside the name itself
             del node["title"]
         if isinstance(node.get("default"), dict):  # no language has a literal of a class
             del node["default"]
         if "anyOf" in node and "default" in node:  # a literal of one of several types is none of the union
-            node["description"] += f" {node.pop('default')} if left out."
+            node["description"] += f" Defaults to {node.pop('default')}."
         kind = node.get("type")
         if kind in ("integer", "number"):
             node.setdefault("format", "int64" if kind == "integer" else "double")
@@ -79,16 +79,16 @@ _NAMES: dict[str, dict[str, Any]] = {
     "TextOrNumber": {"anyOf": [{"type": "string"}, {"type": "number", "format": "double"}]},
     "WeightPrecision": {"type": "string", "enum": ["fp32", "fp16", "bf16", "fp8", "int8", "fp4", "int4"]},
 }
-"""Shapes that many members have. Without a name, generators call each after the member it is first met in,
-which another member may be tomorrow. Choices of numbers have none: Java has no literal for their default."""
+"""Shapes that many members share. Without a name, generators name each after the member where it first
+occurs, which can change. Choices of numbers have no name: Java has no literal for their default."""
 
 
 _BODIES = {"create_quote": "QuoteRequest", "import_tariff": "TariffImportRequest"}
-"""Shapes of bodies that are one of several; FastAPI writes them out."""
+"""Names of request bodies that are one of several shapes, which FastAPI writes inline."""
 
 
 def use_named_shapes(document: dict[str, Any]) -> None:
-    """Have members and bodies refer to the shapes that have a name, here or in the code."""
+    """Replaces shapes of members and bodies that have a name, here or in the code, by references."""
     schemas = document["components"]["schemas"]
     names = {name: _select_core(schema) for name, schema in schemas.items() if "enum" in schema} | _NAMES
     for item in document["paths"].values():
@@ -125,7 +125,7 @@ def _replace_with_references(node: object, names: dict[str, dict[str, Any]]) -> 
 
 
 def open_answer_shapes(document: dict[str, Any]) -> None:
-    """Let answers come to have more members; a shape that is sent is closed wherever it is."""
+    """Opens the shapes of answers to additional members. A shape that is also sent stays closed."""
     schemas = document["components"]["schemas"]
     operations = [operation for item in document["paths"].values() for operation in item.values()]
     waiting = [name for operation in operations for name in _list_references(operation.get("requestBody"))]
@@ -141,7 +141,7 @@ def open_answer_shapes(document: dict[str, Any]) -> None:
 
 
 def _list_references(node: object) -> Iterator[str]:
-    """Names of the shapes that a part of the document refers to."""
+    """Yields the names of the shapes that a part of the document refers to."""
     if isinstance(node, dict):
         if isinstance(node.get("$ref"), str):
             yield node["$ref"].rpartition("/")[2]
@@ -157,19 +157,19 @@ _LONG = re.compile(r"service__[a-z_]+__([A-Z]\w+)")
 
 
 def shorten_names(document: str) -> str:
-    """The document with short names for shapes that two rooms have."""
+    """Returns the document with short names for shapes that two rooms have."""
     return _LONG.sub(_shorten_name, document)
 
 
 def _shorten_name(name: re.Match[str]) -> str:
-    """What nodes say of themselves is called so."""
+    """Returns the name of a shape. A shape of `service.protocol` gets the prefix `Node`."""
     return f"Node{name[1]}" if name[0].startswith("service__protocol__") else name[1]
 
 
 def _read_member_docs(*modules: ModuleType) -> dict[str, dict[str, str]]:
-    """What stands behind the members of the classes of modules; pydantic reads it of its own models only.
+    """Returns the docstrings of members by class; pydantic reads those of its own models only.
 
-    A module comes behind those whose classes its own extend.
+    A module comes after those whose classes its own classes extend.
     """
     documented: dict[str, dict[str, str]] = {}
     for node in chain.from_iterable(ast.parse(inspect.getsource(module)).body for module in modules):
@@ -185,7 +185,7 @@ def _read_member_docs(*modules: ModuleType) -> dict[str, dict[str, str]]:
 
 
 def describe_members(schemas: dict[str, Any]) -> None:
-    """Give members of answers the text that stands behind them in their class."""
+    """Describes members of answers by their docstrings."""
     parts = (base, run_answers, serving_answers, passes, disaggregated, energy_answers)
     shapes = (answer_shapes, cost_answers, bill_answers, tariff_bills, frontier_shapes, what_if_shapes)
     documented = _read_member_docs(

@@ -1,4 +1,4 @@
-"""Operations on approvals, and on quotes where they move one."""
+"""Operations on approvals, and operations on quotes that change one."""
 
 from typing import Annotated
 
@@ -36,9 +36,9 @@ QuotePath = Annotated[QuoteId, Path(description="Id of the quote.")]
 
 @quotes.post("/{id:name}:submit", status_code=201, response_model=Approval, responses=LOCATED)
 def submit_quote(write: Write, snapshots: Snapshots, id: QuotePath, body: QuoteSubmissionRequest) -> Response:
-    """Ask for the newest version of a quote to be approved, by whom the policies that match it say.
+    """Submits the newest version of a quote for approval by the approvers of the matching policies.
 
-    With `validate_only` the answer says who would be asked, and nobody is.
+    With `validate_only` the answer names the approvers, and nothing is submitted.
     """
     catalog = snapshots.newest(write.tenant_id)
     return write.run(
@@ -56,7 +56,7 @@ async def amend_quote(
     id: QuotePath,
     body: QuoteAmendmentRequest,
 ) -> Response:
-    """Quote something else as the next version and ask for its approval, which begins anew."""
+    """Quotes another request as the next version and submits it. Its approval begins anew."""
 
     def prepare() -> tuple[QuoteAmendment, CatalogView]:
         frozen = freezing.build_from_body(write.tenant_id, body.quote, "/quote")
@@ -73,7 +73,7 @@ async def amend_quote(
 
 @quotes.post("/{id:name}:cancel", response_model=Approval)
 def cancel_quote(write: Write, id: QuotePath, body: QuoteSubmissionRequest) -> Response:
-    """End the approval of a version, be it approved: what it committed is free again."""
+    """Cancels the approval of a version, even an approved one. Its commitment is released."""
     return write.run(
         body, lambda session: service.cancel_approval(session, write.subject, id, body.content_digest)
     )
@@ -81,7 +81,7 @@ def cancel_quote(write: Write, id: QuotePath, body: QuoteSubmissionRequest) -> R
 
 @approvals.get("", response_model=ApprovalPage)
 def list_approvals(read: Read, query: Annotated[ApprovalQuery, Query()]) -> Response:
-    """A page of the tenant's approvals, the newest first."""
+    """Lists the tenant's approvals, the newest first."""
     approver = read.subject.name if query.approver else ""
     filters = (query.state, approver, query.requester, query.quote_id)
     page = read.page(query, newest_first("submitted_at"), "approvals", *filters)
@@ -98,7 +98,7 @@ def list_approvals(read: Read, query: Annotated[ApprovalQuery, Query()]) -> Resp
 
 @approvals.get("/{id:name}", response_model=Approval)
 def get_approval(read: Read, snapshots: Snapshots, id: ApprovalPath) -> Response:
-    """An approval: its steps, who decided what, and what it takes from which budget."""
+    """Returns an approval: its steps, its decisions, and its effect on budgets."""
     catalog = snapshots.newest(read.tenant_id)
     with read.session() as session:
         return json_response(service.get_with_outstanding(session, read.tenant_id, id, catalog))
@@ -106,7 +106,7 @@ def get_approval(read: Read, snapshots: Snapshots, id: ApprovalPath) -> Response
 
 @approvals.get("/{id:name}/history", response_model=ApprovalHistory)
 def get_approval_history(read: Read, id: ApprovalPath) -> Response:
-    """Every change of an approval as the audit chain has it, and whether the approval still is like that."""
+    """Lists every change of an approval from the audit chain, and tells if the stored approval matches it."""
     with read.session() as session:
         return json_response(service.get_history(session, read.tenant_id, id))
 
@@ -115,7 +115,7 @@ def get_approval_history(read: Read, id: ApprovalPath) -> Response:
 def approve_approval(
     write: Write, snapshots: Snapshots, id: ApprovalPath, body: ApprovalDecisionRequest
 ) -> Response:
-    """Approve what was seen; sent again it is the same decision, in every step that names the caller."""
+    """Approves the version with the digest, in every step of the caller. A repetition changes nothing."""
     return _decide(write, id, "approve", body, snapshots.newest(write.tenant_id))
 
 
@@ -123,7 +123,7 @@ def approve_approval(
 def reject_approval(
     write: Write, snapshots: Snapshots, id: ApprovalPath, body: ApprovalDecisionRequest
 ) -> Response:
-    """Reject what was seen: one rejection ends the approval."""
+    """Rejects the version with the digest. A single rejection ends the approval."""
     return _decide(write, id, "reject", body, snapshots.newest(write.tenant_id))
 
 
@@ -144,9 +144,9 @@ def _decide(
 
 @approvals.post("/{id:name}:close", response_model=Approval)
 def close_approval(write: Write, snapshots: Snapshots, id: ApprovalPath) -> Response:
-    """Say that what was approved is over: budgets get back what nobody has billed; later bills still count.
+    """Closes an approval whose work is over. Budgets get back what is not billed; later bills still count.
 
-    The approval stays approved. Closed before, it is the same answer.
+    The approval stays approved. Closing it again gives the same answer.
     """
     catalog = snapshots.newest(write.tenant_id)
     return write.run(None, lambda session: service.close_approval(session, write.subject, id, catalog))
@@ -154,5 +154,5 @@ def close_approval(write: Write, snapshots: Snapshots, id: ApprovalPath) -> Resp
 
 @approvals.post("/{id:name}:comment", response_model=Approval)
 def comment_approval(write: Write, id: ApprovalPath, body: ApprovalCommentRequest) -> Response:
-    """Say something about an approval."""
+    """Adds a comment to an approval."""
     return write.run(body.text, lambda session: service.add_comment(session, write.subject, id, body.text))

@@ -1,4 +1,4 @@
-"""Shapes of approvals."""
+"""Requests and answers of approvals."""
 
 from typing import Annotated, Literal, NotRequired
 
@@ -28,156 +28,159 @@ ApprovalDecisionChannel = TypeAliasType("ApprovalDecisionChannel", Literal["api"
 
 
 class ApprovalDecisionRequest(StrictModel):
-    """A decision about what was seen."""
+    """A decision on one version of a quote."""
 
     content_digest: Digest
-    """Of the quote that was seen; a decision about another version is refused."""
+    """Digest of the quote that the approver has seen. A decision on another version is refused."""
     comment: Text | MISSING = MISSING
-    """Why."""
+    """Reason for the decision."""
 
 
 class QuoteSubmissionRequest(StrictModel):
-    """Which version of a quote is to be approved."""
+    """Version of a quote to submit for approval."""
 
     content_digest: Digest
-    """Of the newest version, as it was seen; another one is refused."""
+    """Digest of the newest version that the caller has seen. Another version is refused."""
 
 
 class QuoteAmendmentRequest(StrictModel):
-    """What is to be approved instead."""
+    """New version of a quote that replaces the submitted one."""
 
     content_digest: Digest
-    """Of the newest version, as it was seen; another one is refused."""
+    """Digest of the newest version that the caller has seen. Another version is refused."""
     quote: QuoteRequest
-    """What the next version asks."""
+    """Request of the next version."""
 
 
 class ApprovalCommentRequest(StrictModel):
-    """Something to say."""
+    """A comment on an approval."""
 
     text: Text
-    """What."""
+    """Text of the comment."""
 
 
 class ApprovalDecision(TypedDict):
-    """What an approver decided."""
+    """Decision of an approver."""
 
     approver: str
-    """Whose decision it is, as the policy names them."""
+    """Approver whose decision it is, as the policy names them."""
     decided_by: str
-    """Who made it: the approver or whom they delegated it to."""
+    """Subject that decided: the approver or their delegate."""
     linked_by: NotRequired[str]
-    """Who made the link that it was decided by."""
+    """Subject that made the link by which the decision was made."""
     delegation_id: NotRequired[str]
-    """The delegation by which they decided in the approver's place."""
+    """Id of the delegation by which the delegate decided."""
     decision: ApprovalDecisionKind
-    """Which."""
+    """Decision: approve or reject."""
     via: ApprovalDecisionChannel
-    """How."""
+    """Channel of the decision."""
     comment: NotRequired[str]
-    """Why."""
+    """Reason for the decision."""
     content_digest: str
-    """Digest of what was seen."""
+    """Digest of the quote that the approver has seen."""
     decided_at: AwareDatetime
-    """When."""
+    """Time of the decision."""
 
 
 class ApprovalStep(TypedDict):
-    """A step of an approval; the next one opens once it is approved."""
+    """A step of an approval. The next step opens once it is approved."""
 
     name: str
-    """What it is called."""
+    """Name of the step."""
     policy_id: str
-    """Which policy asks for it."""
+    """Id of the policy that requires the step."""
     policy_version: Integer
-    """In which version."""
+    """Version of the policy."""
     approvers: list[str]
-    """Who may decide; whoever it was escalated to is one of them."""
+    """Subjects that may decide, including those that the step was escalated to."""
     quorum: Integer
-    """How many have to approve; one rejection rejects."""
+    """Number of approvers that must approve. A single rejection rejects."""
     state: ApprovalStepState
-    """How far it is."""
+    """State of the step."""
     opened_at: NotRequired[AwareDatetime]
-    """Since when it is open."""
+    """Time at which the step opened."""
     due_at: NotRequired[AwareDatetime]
-    """When the approval expires for want of its decisions."""
+    """Time at which the approval expires if the step is undecided."""
     escalates_at: NotRequired[AwareDatetime]
-    """When others may decide too."""
+    """Time at which the step escalates."""
     escalated_at: NotRequired[AwareDatetime]
-    """Since when they may."""
+    """Time at which the step was escalated."""
     decisions: list[ApprovalDecision]
-    """In the order in which they were made."""
+    """Decisions in the order in which they were made."""
 
 
 class ApprovalComment(TypedDict):
-    """What somebody said."""
+    """A comment on an approval."""
 
     written_by: str
-    """Who."""
+    """Author of the comment."""
     text: str
-    """What."""
+    """Text of the comment."""
     written_at: AwareDatetime
-    """When."""
+    """Time of the comment."""
 
 
 class BudgetEffect(TypedDict):
-    """What a quote takes from a budget of its cost centre; amounts are in the currency of the budget."""
+    """Effect of a quote on a budget of its cost centre. Amounts are in the currency of the budget."""
 
     budget_id: str
-    """Which."""
+    """Id of the budget."""
     amount: NotRequired[MoneyAmount]
-    """What the quote takes of it: the part of its total that falls into the period."""
+    """Part of the quote's total that falls into the period of the budget."""
     remaining_before: NotRequired[MoneyAmount]
-    """What is left without it."""
+    """Amount that is left without the quote."""
     remaining_after: NotRequired[MoneyAmount]
-    """What is left with it; below 0 where it is exceeded."""
+    """Amount that is left with the quote. Below 0 if the budget is exceeded."""
     unknown: NotRequired[str]
-    """Why nobody can tell what it takes: TOTAL_UNKNOWN or RATE_UNKNOWN."""
+    """Reason why the effect is unknown: TOTAL_UNKNOWN or RATE_UNKNOWN."""
     is_exceeded: bool
-    """Whether it takes more than there is, or nobody can tell."""
+    """True if the quote exceeds the budget, or if the effect is unknown."""
     blocks: bool
-    """Whether the budget lets nothing be approved that exceeds it."""
+    """True if the budget refuses approvals that exceed it."""
 
 
 class ApprovalCommitment(TypedDict):
-    """What has to be paid for what was approved, in the currency of the quote."""
+    """Amount that is to be paid for an approved quote, in the currency of the quote."""
 
     amount: MoneyAmount
-    """The total of the quote."""
+    """Total of the quote."""
     committed_at: AwareDatetime
-    """Since when it counts in budgets of the cost centre."""
+    """Time from which the amount counts in budgets of the cost centre."""
     due_from: AwareDatetime
-    """It falls due evenly from this time on: that of the run, or of the purchase."""
+    """Start of the time over which the amount falls due evenly: the start of the run, or the time of the
+    purchase."""
     due_until: AwareDatetime
-    """Until then; the same time where it falls due at once."""
+    """End of the time over which the amount falls due. Equal to the start if it falls due at once."""
     released_at: NotRequired[AwareDatetime]
-    """Since when it counts no longer, it was closed, cancelled or superseded: only bills count then."""
+    """Time at which the commitment was released because the approval was closed, cancelled or superseded.
+    Only bills count from then on."""
     outstanding: NotRequired[MoneyAmount]
-    """What of it is not billed yet, as a read and closing tell; absent where a bill has no exchange rate."""
+    """Amount that is not billed yet. Present in single reads and after closing; absent if a bill has no
+    exchange rate."""
 
 
 class EvaluatedPolicy(TypedDict):
-    """A policy that was there when an approval was asked for."""
+    """A policy that existed when the approval was requested."""
 
     policy_id: str
-    """Which."""
+    """Id of the policy."""
     version: Integer
-    """In which version."""
+    """Version of the policy."""
     matches: bool
-    """Whether it speaks of the quote."""
+    """True if the policy applies to the quote."""
 
 
 class EvaluatedExchangeRate(TypedDict):
     """An exchange rate by which a total was compared with the limit of a policy."""
 
     id: NotRequired[str]
-    """Row of the catalog."""
+    """Id of the row of the catalog."""
     version: NotRequired[Integer]
-    """In which version."""
+    """Version of the row."""
     from_currency_code: str
-    """Currency of the one unit."""
+    """Currency of the one unit that is converted."""
     to_currency_code: str
-    """Currency that the rate counts."""
+    """Currency that the rate is counted in."""
     rate: str
     """Units of the second currency for one of the first, as decimal text."""
     as_of: str
@@ -185,71 +188,73 @@ class EvaluatedExchangeRate(TypedDict):
 
 
 class PolicyEvaluation(TypedDict):
-    """By what it was judged who has to approve: frozen when it was asked for, whatever is changed later."""
+    """Policies and exchange rates that determined the approvers, frozen at submission."""
 
     on: str
-    """Day (UTC) of the exchange rates."""
+    """Day of the exchange rates, UTC."""
     policies: list[EvaluatedPolicy]
-    """All that there were, by id."""
+    """All policies that existed, in order of id."""
     exchange_rates: list[EvaluatedExchangeRate]
-    """Those that were used, as they are stated."""
+    """Exchange rates that were used, as stated in the catalog."""
 
 
 class ApprovalSummary(TypedDict):
-    """An approval as lists show it."""
+    """An approval in lists."""
 
     id: str
     """Id of the approval."""
     state: ApprovalState
-    """How far it is."""
+    """State of the approval."""
     quote_id: str
-    """What is to be approved."""
+    """Id of the quote to approve."""
     quote_version: Integer
-    """In which version."""
+    """Version of the quote."""
     content_digest: str
-    """Digest of all that is frozen in it."""
+    """Digest of all frozen content of the version."""
     name: str
-    """What the quote is called."""
+    """Name of the quote."""
     headlines: QuoteHeadlines
-    """What is decided about."""
+    """Headline figures of the quote."""
     cost_center_id: NotRequired[str]
-    """Who pays."""
+    """Id of the cost centre that pays."""
     requester: str
-    """Who asks."""
+    """Subject that requests the approval."""
     submitted_at: AwareDatetime
-    """Since when."""
+    """Time of the submission."""
     expires_at: NotRequired[AwareDatetime]
-    """When it expires, unless it is decided before."""
+    """Time at which the approval expires, unless it is decided earlier."""
     ended_at: NotRequired[AwareDatetime]
-    """When it was decided or ended otherwise."""
+    """Time at which the approval was decided or ended otherwise."""
     version: Integer
     """Number of changes."""
     supersedes: NotRequired[str]
-    """The approval of an earlier version of the quote that this one stands instead of."""
+    """Id of the approval of an earlier version of the quote that this one replaces."""
 
 
 class Approval(ApprovalSummary):
-    """An approval, whole."""
+    """An approval with its steps, comments and budgets."""
 
     steps: list[ApprovalStep]
-    """In order; none where a policy says that nobody has to be asked."""
+    """Steps in order. Empty if a policy requires no approver."""
     comments: list[ApprovalComment]
-    """In the order in which they were written."""
+    """Comments in the order in which they were written."""
     commitment: NotRequired[ApprovalCommitment]
-    """What has to be paid, once it is approved; absent where the total is not known."""
+    """Amount that is to be paid, once the quote is approved. Absent if the total is unknown."""
     budgets: list[BudgetEffect]
-    """Of the cost centre: as it was when it was submitted, and from its approval on as it was then."""
+    """Effect on the budgets of the cost centre: at submission, and from the approval on at the time of the
+    approval."""
     warnings: list[AnswerWarning]
-    """What a policy could not judge, such as a total that is unknown; it counts against whoever asks."""
+    """Conditions that a policy could not evaluate, such as those on an unknown total. They count against the
+    requester."""
     judged: PolicyEvaluation
-    """By which policies and exchange rates."""
+    """Policies and exchange rates that determined the approvers."""
 
 
 class ApprovalPage(TypedDict):
     """A page of approvals."""
 
     items: list[ApprovalSummary]
-    """The newest first."""
+    """Approvals, the newest first."""
     next_page_token: NextPageToken
 
 
@@ -259,11 +264,12 @@ class ApprovalQuery(PageQuery):
     state: Annotated[list[ApprovalState], Field(max_length=6)] = []
     """States to list."""
     approver: Literal["", "me"] = ""
-    """`me`: those that wait for the caller, as an approver of the open step or in the place of one."""
+    """`me` lists approvals that wait for the caller, as an approver of the open step or in the place of
+    one."""
     requester: Annotated[str, Field(max_length=300, pattern=r"^[\x21-\x7e]*$")] = ""
-    """Kind and id of who asks, such as `token:alice`."""
+    """Kind and id of the requester, such as `token:alice`."""
     quote_id: Annotated[list[QuoteId], Field(max_length=50)] = []
-    """Quotes of which to list the approvals."""
+    """Quotes whose approvals to list."""
 
 
 class ApprovalHistoryEvent(TypedDict):
@@ -272,17 +278,17 @@ class ApprovalHistoryEvent(TypedDict):
     sequence: Integer
     """Number of the event in the audit chain of the tenant."""
     occurred_at: AwareDatetime
-    """When."""
+    """Time of the change."""
     operation: str
-    """What was done."""
+    """Operation that made the change."""
     subject: NotRequired[str]
-    """Kind and id of who did it; absent after a redaction of the tenant."""
+    """Kind and id of the subject that made the change. Absent after a redaction of the tenant."""
     request_id: str
-    """Id of the request, as in the log; empty for what the service did by itself."""
+    """Id of the request, as in the log. Empty for changes that the service made by itself."""
     before_digest: NotRequired[str]
-    """SHA-256 of the approval before."""
+    """SHA-256 of the approval before the change."""
     after_digest: NotRequired[str]
-    """SHA-256 of the approval after."""
+    """SHA-256 of the approval after the change."""
     hash: str
     """SHA-256 of the event."""
 
@@ -291,6 +297,6 @@ class ApprovalHistory(TypedDict):
     """Every recorded change of an approval."""
 
     items: list[ApprovalHistoryEvent]
-    """In the order in which they were made."""
+    """Changes in the order in which they were made."""
     is_as_recorded: bool
-    """Whether the approval still is what its last event says; if not, somebody has changed the database."""
+    """True if the stored approval matches its last event. If false, the database was changed directly."""

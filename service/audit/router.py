@@ -18,7 +18,7 @@ _NEWEST_FIRST: Order[int | None] = Order(("sequence",), int, None)
 
 @router.get("", response_model=AuditEventPage)
 def list_audit_events(read: Read, query: Annotated[PageQuery, Query()]) -> Response:
-    """A page of the tenant's writes, the newest first."""
+    """Lists the tenant's writes, the newest first."""
     page = read.page(query, _NEWEST_FIRST, "audit-events")
     with read.session() as session:
         rows = repository.list_page(session, read.tenant_id, before=page.after, limit=page.limit)
@@ -29,10 +29,10 @@ def list_audit_events(read: Read, query: Annotated[PageQuery, Query()]) -> Respo
 def verify_audit_events(
     read: Read, verifier: AuditVerifier, query: Annotated[AuditVerification, Query()]
 ) -> Response:
-    """Read the whole chain of the tenant, and hold against it all that decides who may do what.
+    """Verifies the whole audit chain of the tenant, and the stored resources that control access.
 
-    Any event changed, dropped or reordered is found, and so is any approval, policy, delegation, budget,
-    bill, quote, key, link, webhook or node that was changed beside the service.
+    Finds any event that was changed, dropped or reordered, and any approval, policy, delegation, budget,
+    bill, quote, key, link, webhook or node that was changed outside the service.
     """
     expected = [parse_head(read.tenant_id, text) for text in query.expected_head]
     with read.session() as session:

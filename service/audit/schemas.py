@@ -1,4 +1,4 @@
-"""Shapes of the audit."""
+"""Requests and answers of the audit."""
 
 from typing import Annotated
 
@@ -20,30 +20,29 @@ class AuditEvent(StrictModel):
     sequence: Integer
     """Number of the event in the chain of its tenant, from 1 without a gap."""
     occurred_at: AwareDatetime
-    """When the write was made."""
+    """Time of the write."""
     operation: ShortText
     """Id of the operation."""
     resource: ShortText
-    """What was written: collection and id."""
+    """Resource that was written: collection and id."""
     subject_kind: ShortText
-    """How the subject proved who it is."""
+    """Kind of the subject, by its means of authentication."""
     subject_id: ShortText | MISSING = MISSING
-    """Who wrote; absent after a redaction of the tenant."""
+    """Id of the subject. Absent after a redaction of the tenant."""
     request_id: ShortText
     """Id of the request, as in the log."""
     before_digest: Digest | MISSING = MISSING
-    """SHA-256 of the resource before the write; absent where there was none."""
+    """SHA-256 of the resource before the write. Absent if it did not exist."""
     after_digest: Digest | MISSING = MISSING
-    """SHA-256 of the resource after the write; absent where there is none."""
+    """SHA-256 of the resource after the write. Absent if it no longer exists."""
     state_digest: Digest | MISSING = MISSING
-    """SHA-256 of all that is stored of the resource after the write, what nobody is shown included.
+    """SHA-256 of everything stored of the resource after the write, including what no answer shows.
 
-    Absent where `after_digest` says as much, where the resource is gone, and from events of earlier versions.
-    """
+    Absent if it equals `after_digest`, if the resource is gone, and from events of earlier versions."""
     previous_hash: Digest
-    """Hash of the event before; zeros at the beginning."""
+    """Hash of the preceding event. Zeros for the first event."""
     hash: Digest
-    """SHA-256 of the event, the hash before included."""
+    """SHA-256 of the event, including the preceding hash."""
 
 
 class AuditEventPage(StrictModel):
@@ -55,61 +54,66 @@ class AuditEventPage(StrictModel):
 
 
 class AuditFault(StrictModel):
-    """Where a chain breaks."""
+    """A break in a chain."""
 
     sequence: Integer
     """Number of the first event at fault."""
     code: ShortText
     """Stable name of the fault."""
     detail: ShortText
-    """What does not hold."""
+    """Description of the fault."""
 
 
 class AuditDeviation(StrictModel):
-    """Something that is not as its last event says."""
+    """A stored resource that differs from its last event."""
 
     resource: ShortText
-    """What it is: collection and id."""
+    """Resource: collection and id."""
     code: ShortText
-    """`CHANGED`, `MISSING`, `NOT_RECORDED`, `CHARGES_CHANGED`, or `UNREADABLE` of a table."""
+    """Code of the deviation: `CHANGED`, `MISSING`, `NOT_RECORDED`, `CHARGES_CHANGED`, or `UNREADABLE` for a
+    table."""
 
 
 class AuditGap(StrictModel):
-    """What a verification cannot say, because events of earlier versions do not hold it."""
+    """Part of a verification that is impossible because events of earlier versions lack the data."""
 
     collection: ShortText
-    """Of which resources."""
+    """Collection of the resources."""
     code: ShortText
-    """Stable name of what is not known."""
+    """Stable name of the gap."""
     detail: ShortText
-    """What is not known."""
+    """Description of the gap."""
     resource_count: Integer
-    """Of how many of them."""
+    """Number of resources."""
 
 
 class AuditVerdict(StrictModel):
-    """Whether every event of the tenant is there, and all that decides who may do what is as they say."""
+    """Result of a verification of the tenant's chain, and of the stored resources that control access."""
 
     valid: bool
-    """Whether the whole chain holds and reaches the expected heads, and nothing was changed beside it."""
+    """True if the whole chain is intact and reaches the expected heads, and no resource was changed outside
+    it."""
     events: Integer
-    """Events that hold, from the first."""
+    """Number of intact events, from the first."""
     head_hash: Digest
-    """Hash of the last of them; a copy elsewhere shows whether the end was cut off with its seal."""
+    """Hash of the last intact event. A copy kept elsewhere reveals if the end was cut off together with its
+    seal."""
     fault: AuditFault | MISSING = MISSING
-    """The first fault of the chain; absent if there is none."""
+    """First fault of the chain. Absent if there is none."""
     changed: Annotated[list[AuditDeviation], Field(max_length=MOST_SHOWN)] | MISSING = MISSING
-    """What is stored otherwise than it was recorded, the first of it; absent if there is nothing."""
+    """First resources that differ from their records. Absent if there are none."""
     changed_count: Integer | MISSING = MISSING
-    """How much that is."""
+    """Number of resources that differ."""
     gaps: list[AuditGap] | MISSING = MISSING
-    """What nobody can say of what earlier versions have recorded; absent if there is nothing."""
+    """Parts that cannot be verified because events of earlier versions lack the data. Absent if there are
+    none."""
 
 
 class AuditVerification(BaseModel):
-    """What a chain is held against."""
+    """Query of a verification."""
 
     model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
 
     expected_head: Annotated[list[ExpectedHead], Field(max_length=MOST_EXPECTED)] = []
-    """Heads that were exported: number of the event and its hash, such as 12:0f..., repeatable."""
+    """Exported heads to check against: number of the event and its hash, such as 12:0f.... May be
+    repeated."""

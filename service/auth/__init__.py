@@ -1,1 +1,1 @@
-"""Who may call: tenants, API keys and tokens."""
+"""Authentication of callers: tenants, API keys, tokens and sessions."""

@@ -1,36 +1,36 @@
-"""What can go wrong with tenants and keys."""
+"""Problems of tenants, keys and sign-in."""
 
 from service.kit.http.problems import BadRequest, Conflict, Forbidden, NotFound, Unauthorized
 
 
 class KeyNotFound(NotFound):
-    """There is no such key, or it is revoked."""
+    """The key does not exist, or it is revoked."""
 
     code, title = "API_KEY_NOT_FOUND", "There is no live key of this id"
 
 
 class TenantNotFound(NotFound):
-    """There is no such tenant."""
+    """The tenant does not exist."""
 
     code, title = "TENANT_NOT_FOUND", "There is no tenant of this id"
 
 
 class TenantExists(Conflict):
-    """The id is taken."""
+    """A tenant of this id exists."""
 
     code, title = "TENANT_EXISTS", "The id of the tenant is taken"
 
 
 class NotRotating(Conflict):
-    """The key has one secret only."""
+    """The key has only one secret."""
 
-    code, title = "NOT_ROTATING", "The key has no next secret"
+    code, title = "NOT_ROTATING", "The key is not in a rotation"
 
 
 class ScopeNotHeld(Forbidden):
-    """Nobody hands on what they do not hold."""
+    """The caller grants a scope that it does not hold."""
 
-    code, title = "SCOPE_NOT_HELD", "The credentials do not hold what they would hand on"
+    code, title = "SCOPE_NOT_HELD", "The credentials lack a scope that they would grant"
 
 
 class SignInRequired(Unauthorized):
@@ -40,37 +40,37 @@ class SignInRequired(Unauthorized):
 
 
 class SignInUnavailable(Unauthorized):
-    """The operator has set no issuer by which people could sign in (IRONLAW_OIDC_CLIENT_ID)."""
+    """The operator has configured no issuer for sign-in (IRONLAW_OIDC_CLIENT_ID)."""
 
-    code, title = "SIGN_IN_UNAVAILABLE", "Nobody can sign in here: the service knows no issuer for it"
+    code, title = "SIGN_IN_UNAVAILABLE", "Sign-in is not configured on this service"
 
 
 class SignInFailed(BadRequest):
-    """The issuer did not say who somebody is, or not to the browser that asked."""
+    """The issuer did not identify the person, or not to the browser that asked."""
 
     code, title = "SIGN_IN_FAILED", "You could not be signed in"
 
 
 class BadEvent(BadRequest):
-    """The token of an event is not one of the issuer for this service, or does not say whom it is about."""
+    """The token of an event is not from the issuer for this service, or names no person."""
 
     code, title = "SECURITY_EVENT_REFUSED", "The event is refused"
 
 
 class NoIssuer(NotFound):
-    """The operator has set no issuer."""
+    """The operator has configured no issuer."""
 
-    code, title = "NO_ISSUER", "The service takes no tokens of an issuer"
+    code, title = "NO_ISSUER", "No issuer is configured on this service"
 
 
 class FormRefused(Forbidden):
-    """The form was not read in the session that sent it: it is of another session, or of another site."""
+    """The form was not read in the session that sends it. It belongs to another session or another site."""
 
-    code, title = "FORM_REFUSED", "The form belongs to another session: read the page anew and send it again"
+    code, title = "FORM_REFUSED", "The form belongs to another session: reload the page and send it again"
 
 
 class SecretMismatch(RuntimeError):
-    """The service was started with another secret than its database was filled with."""
+    """The service was started with another secret than its database was created with."""
 
     def __init__(self) -> None:
         super().__init__(

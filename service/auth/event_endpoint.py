@@ -1,4 +1,4 @@
-"""Where the issuer pushes what it says of people; see :mod:`service.auth.security_events`."""
+"""Endpoint for security events that the issuer pushes; see :mod:`service.auth.security_events`."""
 
 from typing import TYPE_CHECKING, Final
 
@@ -20,10 +20,10 @@ _FORM: Final = "application/x-www-form-urlencoded"
 
 
 class _EventRoute(PublicRoute):
-    """A route for the issuer, whose signature alone says who it is."""
+    """A route for the issuer, which only its signature identifies."""
 
     async def admit(self, scope: Scope) -> None:
-        """Let everybody in who has not presented too much that was wrong."""
+        """Admits every request, if an issuer is configured."""
         if scope["app"].state.security_events is None:
             raise NoIssuer
 
@@ -33,7 +33,7 @@ router = APIRouter(tags=["sessions"], route_class=_EventRoute, include_in_schema
 
 @router.post("/login/events", status_code=202)
 async def receive_security_event(request: Request) -> Response:
-    """Take an event of the issuer."""
+    """Receives an event of the issuer."""
     state = request.app.state
     events: SecurityEvents = state.security_events
     token = await _parse_token(request)
@@ -47,7 +47,7 @@ async def receive_security_event(request: Request) -> Response:
 
 
 async def _parse_token(request: Request) -> str:
-    """The token in a body: a field of a form where somebody signed out, else the whole of it."""
+    """Returns the token of a body: a field of a form for a logout token, else the whole body."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind == _FORM:
         return (await read_form(request.scope, request.receive)).get("logout_token", "")

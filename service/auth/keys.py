@@ -1,4 +1,4 @@
-"""API keys as a process holds them."""
+"""API keys in the memory of a process."""
 
 import hmac
 from datetime import datetime
@@ -9,7 +9,7 @@ from service.kit.security.principals import Principal
 
 
 class KeyVerifier(NamedTuple):
-    """What a process holds of a live key, to check what callers present."""
+    """Data of a live key that a process checks presented keys against."""
 
     subject: Principal
     digest: str
@@ -18,7 +18,7 @@ class KeyVerifier(NamedTuple):
     expires_at: datetime | None
 
     def check(self, text: str, digest_key: bytes, time: datetime) -> Principal | None:
-        """The subject, if ``text`` is the key and the key is alive."""
+        """Returns the subject if ``text`` is the key and the key is alive."""
         presented = digest_credential(text, digest_key)
         is_rotated = self.rotation_ends_at is not None and time >= self.rotation_ends_at
         is_first = hmac.compare_digest(presented, self.digest) and not is_rotated

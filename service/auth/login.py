@@ -1,8 +1,8 @@
-"""Signing in by an OpenID Connect issuer: the authorization code flow with PKCE.
+"""Sign-in by an OpenID Connect issuer: the authorization code flow with PKCE.
 
-What has to be remembered until the issuer answers is sealed in a cookie of the browser that asked, one for
-each sign-in that it has begun: two tabs that begin at once both succeed. The nonce and the verifier of PKCE
-are drawn from the state, so that the cookie gives neither away.
+The state of a sign-in is sealed in a cookie of the browser, one for each sign-in in progress, so that two
+tabs that begin at once both succeed. The nonce and the verifier of PKCE are derived from the state, so that
+the cookie reveals neither.
 """
 
 import asyncio
@@ -42,13 +42,13 @@ log = logging.getLogger(__name__)
 
 _DISCOVERY_SECONDS: Final = 300.0
 _FAILURE_SECONDS: Final = 10.0
-"""After a failure the issuer is not asked about itself again for so long."""
+"""Seconds after a failure before the discovery document is fetched again."""
 _MOST_WAITING: Final = 100
-"""People who wait for what the issuer says of itself, and as many again for tokens."""
+"""Most people who wait for the discovery document, and most who wait for tokens."""
 _MOST_EXCHANGES: Final = 8
-"""Codes that the issuer is sent at a time."""
+"""Most codes that are sent to the issuer at a time."""
 _WAIT_SECONDS: Final = 5.0
-"""How long anybody waits for what the issuer says of itself, and a code for its turn to be sent."""
+"""Longest wait for the discovery document, and for the turn of a code to be sent."""
 _UNAVAILABLE = "The issuer that people sign in by cannot be reached"
 _RETRY = {"Retry-After": "10"}
 _NAMES_ITSELF: Final = "authorization_response_iss_parameter_supported"
@@ -56,29 +56,29 @@ _COOKIE_CHARACTERS: Final = 16
 
 
 class OidcClient(NamedTuple):
-    """What the issuer knows this service as."""
+    """Registration of this service at the issuer."""
 
     issuer: Issuer
-    """Of ID tokens, whose audience is the client's id."""
+    """Issuer of the ID tokens. Their audience is the id of the client."""
     secret: str
-    """Empty for a public client, which PKCE alone protects."""
+    """Secret of the client. Empty for a public client, which only PKCE protects."""
     public_url: str
-    """Where browsers reach this service."""
+    """Address at which browsers reach this service."""
 
 
 class SignInAttempt(NamedTuple):
-    """A sign-in that was begun."""
+    """A sign-in that has begun."""
 
     address: str
-    """Of the issuer, for whoever signs in."""
+    """Address at the issuer to redirect to."""
     cookie: str
-    """Name of the cookie that their browser has to keep."""
+    """Name of the cookie that the browser keeps."""
     kept: str
-    """What is in it."""
+    """Value of the cookie."""
 
 
 class SignIn:
-    """Sends people to the issuer, and reads what they come back with."""
+    """Sends people to the issuer, and verifies the answers that they return with."""
 
     def __init__(
         self,
@@ -103,7 +103,7 @@ class SignIn:
         self._exchanges = asyncio.Semaphore(_MOST_EXCHANGES)
 
     async def begin_sign_in(self, path: str) -> SignInAttempt:
-        """Begin to sign in somebody who wants to read ``path``."""
+        """Begins a sign-in that returns to ``path``."""
         address = get_endpoint(await self._get_discovery(), "authorization_endpoint")
         state = secrets.token_urlsafe(24)
         challenge = sha256(self._derive_value("verifier", state).encode()).digest()
@@ -121,9 +121,9 @@ class SignIn:
         return SignInAttempt(_add_query(address, asked), self.get_cookie_name(state), kept)
 
     async def get_end_address(self) -> str | None:
-        """Where people end their session at the issuer, if it has a page for that (RP-Initiated Logout 1.0).
+        """Returns the issuer's address for ending a session there (RP-Initiated Logout 1.0), if it has one.
 
-        What it last said of itself is good enough: nobody who signs out waits for a refresh.
+        An old discovery document is good enough here, so that nobody who signs out waits for a refresh.
         """
         try:
             address = get_endpoint(self._document or await self._get_discovery(), "end_session_endpoint")
@@ -136,11 +136,14 @@ class SignIn:
         return _add_query(address, asked)
 
     def get_cookie_name(self, state: str) -> str:
-        """The name of the cookie of the sign-in that has this state."""
+        """Returns the name of the cookie of the sign-in with this state."""
         return f"{LOGIN_COOKIE}{self._derive_value('cookie', state)[:_COOKIE_CHARACTERS]}"
 
     async def finish_sign_in(self, answer: Mapping[str, str], kept: str) -> tuple[TokenClaims, str]:
-        """Who the issuer says has signed in, and what they wanted to read; ``kept`` is of the cookie."""
+        """Returns the claims of the person who has signed in, and the path to return to.
+
+        ``kept`` is the value of the cookie.
+        """
         begun = self._sealed.unseal_value(kept)
         if begun is None:
             raise SignInFailed("It was begun in another browser or too long ago: begin again")
@@ -158,7 +161,7 @@ class SignIn:
         return claims, path
 
     async def _check_issuer(self, answer: Mapping[str, str]) -> None:
-        """Refuse an answer of another issuer (RFC 9207): this one may say that it always names itself."""
+        """Refuses an answer of another issuer (RFC 9207). Some issuers promise to name themselves."""
         issuer = self._client.issuer.issuer
         given = answer.get("iss")
         if given is None and (await self._get_discovery()).get(_NAMES_ITSELF) is not True:
@@ -167,13 +170,13 @@ class SignIn:
             raise SignInFailed("The answer is of another issuer")
 
     def _derive_value(self, purpose: str, state: str) -> str:
-        """A value of 64 characters for one sign-in."""
+        """Returns a value of 64 characters for one sign-in."""
         return hmac.digest(self._key, f"{purpose} {state}".encode(), "sha256").hex()
 
     async def _get_discovery(self) -> dict[str, Any]:
-        """What the issuer says of itself, as of five minutes ago at most.
+        """Returns the discovery document of the issuer, at most five minutes old.
 
-        All who wait share one fetch; a cancelled request does not cancel it.
+        All callers that wait share one fetch; a cancelled request does not cancel it.
         """
         if not self._is_issuer_known() and abs(self._clock() - self._failed_at) >= _FAILURE_SECONDS:
             if self._discovery is None or self._discovery.done():
@@ -188,19 +191,19 @@ class SignIn:
         return self._document_ends_at - _DISCOVERY_SECONDS <= self._clock() < self._document_ends_at
 
     async def _fetch_discovery(self) -> None:
-        """Ask the issuer about itself, and keep that or the time of the failure."""
+        """Fetches the discovery document, and stores it or the time of the failure."""
         try:
             document = await calling.run_in_thread(lambda: fetch_discovery(self._client.issuer, self._fetch))
             for name in ("authorization_endpoint", "token_endpoint"):
                 get_endpoint(document, name)
         except (httpx.HTTPError, OSError, ValueError) as error:
             self._failed_at = self._clock()
-            log.warning("the issuer cannot be asked about itself: %s: %s", type(error).__name__, error)
+            log.warning("the issuer's discovery document is unavailable: %s: %s", type(error).__name__, error)
             return
         self._document, self._document_ends_at = document, self._clock() + _DISCOVERY_SECONDS
 
     async def _exchange_code(self, code: str, state: str) -> str:
-        """The ID token for a code."""
+        """Returns the ID token for a code."""
         client_id, secret = self._client.issuer.audience, self._client.secret
         form = {
             "grant_type": "authorization_code",
@@ -225,7 +228,7 @@ class SignIn:
     async def _send_form(
         self, address: str, form: Mapping[str, str], credentials: tuple[str, str] | None
     ) -> bytes:
-        """What the issuer answers to a form, once it is its turn."""
+        """Returns the issuer's answer to a form, once there is a free slot."""
         with _translate_unavailable(), self._exchanging.reserve_slot():
             async with asyncio.timeout(_WAIT_SECONDS):
                 await self._exchanges.acquire()
@@ -248,7 +251,7 @@ def _add_query(address: str, asked: Mapping[str, str]) -> str:
 
 @contextlib.contextmanager
 def _translate_unavailable() -> Iterator[None]:
-    """Whoever waits for an issuer in vain is told when to come again."""
+    """Raises `Unavailable` with a time to retry if waiting for the issuer fails."""
     try:
         yield
     except (IssuerUnavailable, TimeoutError):

@@ -1,6 +1,6 @@
-"""Verification of JSON Web Tokens of one OpenID Connect issuer, with keys that are fetched and kept.
+"""Verification of JSON Web Tokens of one OpenID Connect issuer, with keys that are fetched and cached.
 
-Nothing of a token is believed before its signature holds, and nothing of it is repeated in an error.
+No content of a token is trusted before its signature is verified, and none is repeated in an error.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ from service.kit.security.identity import normalize_person
 log = logging.getLogger(__name__)
 
 PublicKeys = Mapping[str, Mapping[str, AllowedPublicKeys]]
-"""The key of each key id and algorithm."""
+"""Public keys by key id and algorithm."""
 
 _KINDS = {
     **dict.fromkeys(("RS256", "RS384", "RS512", "PS256", "PS384", "PS512"), ("RSA", None)),
@@ -70,7 +70,7 @@ _MOST_WAITING = 1000
 
 
 class TokenRefused(Exception):
-    """The token proves nothing here; ``code`` is stable, ``detail`` repeats nothing of the token."""
+    """The token is not valid here. ``code`` is stable; ``detail`` repeats nothing of the token."""
 
     def __init__(self, code: str, detail: str) -> None:
         super().__init__(detail)
@@ -79,18 +79,18 @@ class TokenRefused(Exception):
 
 
 class IssuerUnavailable(Exception):
-    """The keys of the issuer cannot be fetched, and none are kept."""
+    """The keys of the issuer cannot be fetched, and none are cached."""
 
 
 class WaitLimit:
-    """Where so many may wait for an issuer at a time, and no more."""
+    """Limit on the number of callers that wait for an issuer at a time."""
 
     def __init__(self, most: int) -> None:
         self._free = most
 
     @contextlib.contextmanager
     def reserve_slot(self) -> Iterator[None]:
-        """One place while something is waited for, or IssuerUnavailable."""
+        """Reserves one place while the caller waits. Raises IssuerUnavailable if there is none."""
         if not self._free:
             raise IssuerUnavailable("too many wait for the issuer")
         self._free -= 1
@@ -101,29 +101,29 @@ class WaitLimit:
 
 
 class TokenClaims(NamedTuple):
-    """What a verified token says; ``expires_at`` is in Unix seconds and includes the skew."""
+    """Claims of a verified token. ``expires_at`` is in Unix seconds and includes the skew."""
 
     subject_id: str
     tenant_id: str
     scopes: frozenset[str]
     expires_at: float
     nonce: str = ""
-    """What a login asked the issuer to put in; empty in tokens that come from none."""
+    """Nonce that a sign-in sent to the issuer. Empty in tokens that come from no sign-in."""
     authorized_party: str = ""
-    """The client that the token was made for; empty where several audiences leave that open."""
+    """Client that the token was made for. Empty if several audiences leave that open."""
     person: str = ""
-    """Who the issuer has verified the subject to be, in one spelling; empty where it says nothing of it."""
+    """Identity of the subject that the issuer has verified, normalized. Empty if the token has none."""
     issued_at: float = 0
-    """In Unix seconds; 0 where the token does not say, which is before any end of a person."""
+    """Time of issue in Unix seconds. 0 if the token has none, which is before any revocation."""
 
 
 class EventToken(NamedTuple):
-    """What a verified token of events says: whom they are about, and the names of their kinds."""
+    """Content of a verified event token: the person that it is about, and the names of its events."""
 
     subject_id: str
-    """The `sub`, or the mail address, that the issuer knows the person by."""
+    """The `sub` or the mail address of the person at the issuer."""
     tenant_id: str
-    """The tenant that it names; empty where it may concern every one."""
+    """Tenant that the token names. Empty if it may concern any tenant."""
     events: frozenset[str]
 
 
@@ -134,21 +134,21 @@ class _VerifiedToken(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Issuer:
-    """Whose tokens are believed, and where they say what; a mistake in it is a ValueError."""
+    """An issuer whose tokens are accepted, and its claims. Raises ValueError if it is misconfigured."""
 
     issuer: str
     audience: str
     algorithms: tuple[str, ...]
     event_audiences: frozenset[str] = frozenset()
-    """Audiences that its tokens of events may name beside."""
+    """Additional audiences that its event tokens may name."""
     jwks_url: str = ""
-    """Where the keys are; empty where the issuer's discovery document says so."""
+    """Address of the keys. Empty to take it from the discovery document."""
     tenant_claim: str
     tenant: str = ""
-    """The tenant of tokens without the tenant claim; empty to refuse them."""
+    """Tenant of tokens without the tenant claim. Empty to refuse them."""
     scope_claim: str
     person_claim: str = MAIL_CLAIM
-    """Claim that says who the person is by whom others name them; empty where only `sub` does."""
+    """Claim with the identity of the person, as others name them. Empty to use only `sub`."""
     skew_seconds: float = 60
 
     def __post_init__(self) -> None:
@@ -178,7 +178,7 @@ def _is_loopback(host: str) -> bool:
 
 
 def check_url(address: str) -> httpx.URL:
-    """An address that credentials and keys may go to: over TLS, or on this machine."""
+    """Returns an address that credentials and keys may be sent to: over TLS, or on this machine."""
     try:
         url = httpx.URL(address)
         host = url.host
@@ -193,9 +193,9 @@ def check_url(address: str) -> httpx.URL:
 def fetch_document(
     address: str, form: Mapping[str, str] | None = None, credentials: tuple[str, str] | None = None
 ) -> bytes:
-    """The body of a small document, or of the answer to a form.
+    """Returns the body of a small document, or of the answer to a form.
 
-    Redirects, compression and the environment's proxies are not followed.
+    Redirects, compression and proxies of the environment are not used.
     """
     url, headers = httpx.URL(address), {"accept": "application/json"}
     if form is not None:
@@ -236,7 +236,7 @@ def _refuse_constant(_: str) -> None:
 
 
 def parse_json_object(content: bytes) -> dict[str, Any]:
-    """A JSON object; a ValueError for what other readers could take for something else."""
+    """Returns a JSON object. Raises ValueError for content that other parsers could read differently."""
     try:
         parsed = json.loads(
             content.decode(), object_pairs_hook=_build_members, parse_constant=_refuse_constant
@@ -262,7 +262,7 @@ def _parse_key(jwk: Mapping[str, Any], algorithms: list[str]) -> dict[str, Allow
 
 
 def _parse_keys(document: Mapping[str, Any], allowed: tuple[str, ...]) -> PublicKeys:
-    """The keys of a JWK set that are named, made for signatures and fit an allowed algorithm."""
+    """Returns the keys of a JWK set that have an id, are for signatures and fit an allowed algorithm."""
     if not isinstance(document.get("keys"), list):
         raise ValueError("the key set has no list of keys")  # noqa: TRY004
     keys: dict[str, dict[str, AllowedPublicKeys]] = {}
@@ -284,7 +284,7 @@ def _parse_time(claims: Mapping[str, Any], name: str) -> float:
 
 
 def fetch_discovery(issuer: Issuer, fetch: Callable[[str], bytes]) -> dict[str, Any]:
-    """What an issuer says of itself."""
+    """Returns the discovery document of an issuer."""
     document = parse_json_object(fetch(f"{issuer.issuer.rstrip('/')}/.well-known/openid-configuration"))
     if document.get("issuer") != issuer.issuer:
         raise ValueError("the discovery document is another issuer's")
@@ -292,7 +292,7 @@ def fetch_discovery(issuer: Issuer, fetch: Callable[[str], bytes]) -> dict[str, 
 
 
 def get_endpoint(document: Mapping[str, Any], name: str) -> str:
-    """An address in what an issuer says of itself, as safe as the issuer's own."""
+    """Returns an address of the discovery document, with the scheme of the issuer's own."""
     address = document.get(name)
     scheme = httpx.URL(document["issuer"]).scheme
     if not isinstance(address, str) or check_url(address).scheme != scheme:
@@ -301,7 +301,7 @@ def get_endpoint(document: Mapping[str, Any], name: str) -> str:
 
 
 class TokenVerifier:
-    """Verifies tokens of one issuer on one event loop, and remembers those that it has verified."""
+    """Verifies tokens of one issuer on one event loop, and caches the verified ones."""
 
     def __init__(
         self,
@@ -321,7 +321,7 @@ class TokenVerifier:
         self._room = WaitLimit(_MOST_WAITING)
 
     async def verify(self, token: str) -> TokenClaims:
-        """What ``token`` says, or TokenRefused, or IssuerUnavailable."""
+        """Returns the claims of ``token``. Raises TokenRefused or IssuerUnavailable."""
         now = self._clock()
         if len(token) > _TOKEN_CHARACTERS or not token.isascii():
             raise TokenRefused("MALFORMED", "the token is not in the compact form")
@@ -339,7 +339,7 @@ class TokenVerifier:
         return verified.claims
 
     async def verify_event(self, token: str) -> EventToken:
-        """What a token of events says, or TokenRefused, or IssuerUnavailable. It is not remembered."""
+        """Returns the content of an event token, uncached. Raises TokenRefused or IssuerUnavailable."""
         if len(token) > _TOKEN_CHARACTERS or not token.isascii():
             raise TokenRefused("MALFORMED", "the token is not in the compact form")
         now = self._clock()
@@ -351,7 +351,7 @@ class TokenVerifier:
         )
 
     async def _ensure_fresh_keys(self, now: float) -> None:
-        """Fetch keys beside the request while the kept ones may be used, and before it otherwise."""
+        """Refreshes the keys, in the background while the cached ones may be used."""
         age = abs(now - self._fetched_at)
         if age < (_KEYS_LIFETIME_OFFLINE if self._offline else _KEYS_LIFETIME):
             self._start_refresh()
@@ -368,7 +368,7 @@ class TokenVerifier:
             self._refresh = asyncio.create_task(self._fetch_keys(now))
 
     async def _await_refresh(self) -> None:
-        """Wait for one fetch that all requests share; a cancelled request does not cancel it."""
+        """Waits for one fetch that all requests share. A cancelled request does not cancel it."""
         self._start_refresh()
         if self._refresh is not None and not self._refresh.done():
             with self._room.reserve_slot():
@@ -393,7 +393,7 @@ class TokenVerifier:
         return _parse_keys(parse_json_object(self._fetch(address)), self._issuer.algorithms)
 
     def _replace_keys(self, keys: PublicKeys) -> None:
-        """Take over the keys, and forget the tokens of those that are gone or changed."""
+        """Replaces the keys, and forgets tokens whose keys are gone or changed."""
         gone = {key_id for key_id, key in self._keys.items() if keys.get(key_id) != key}
         self._keys = keys
         if gone:
@@ -406,7 +406,7 @@ class TokenVerifier:
         return _VerifiedToken(self._parse_claims(self._decode_payload(token, key, algorithm)), key_id)
 
     async def _resolve_signing_key(self, key_id: str, algorithm: str) -> AllowedPublicKeys:
-        """The key of an id; an unknown one may be new, and is looked for."""
+        """Returns the key of an id. An unknown key may be new, so the keys are fetched again."""
         if key_id not in self._keys:
             await self._await_refresh()
         # From here on nothing awaits, so that the key is still in use when its token is remembered.
@@ -418,7 +418,7 @@ class TokenVerifier:
         return key
 
     def _parse_header(self, token: str, types: AbstractSet[str]) -> tuple[str, str]:
-        """Key id and algorithm; keys and addresses of keys in a token are never looked at."""
+        """Returns key id and algorithm. Keys and addresses of keys in a token are ignored."""
         if not _TOKEN.fullmatch(token):
             raise TokenRefused("MALFORMED", "the token is not in the compact form")
         try:
@@ -426,7 +426,7 @@ class TokenVerifier:
         except ValueError:
             raise TokenRefused("MALFORMED", "the header is not a JSON object") from None
         if "crit" in header or str(header.get("typ", "JWT")).lower() not in types:
-            raise TokenRefused("MALFORMED", "the header asks for what is not supported")
+            raise TokenRefused("MALFORMED", "the header requires an extension or type that is not supported")
         if header.get("alg") not in self._issuer.algorithms:
             raise TokenRefused("ALGORITHM", "the algorithm is not allowed")
         if not isinstance(header.get("kid"), str):
@@ -460,7 +460,7 @@ class TokenVerifier:
         )
 
     def _check_audiences(self, claims: Mapping[str, Any], wanted: AbstractSet[str]) -> list[Any]:
-        """Whom a token of this issuer is for, one of those who are wanted among them."""
+        """Returns the audiences of a token of this issuer, at least one of which must be wanted."""
         if claims["iss"] != self._issuer.issuer:
             raise TokenRefused("ISSUER", "the token is of another issuer")
         audiences = claims["aud"] if isinstance(claims["aud"], list) else [claims["aud"]]
@@ -478,7 +478,7 @@ class TokenVerifier:
         events = claims["events"]
         # A logout token has no nonce, so that no ID token can stand in for one.
         if not isinstance(events, dict) or not events or "nonce" in claims:
-            raise TokenRefused("MALFORMED", "the token is not one of events")
+            raise TokenRefused("MALFORMED", "the token is not an event token")
         tenant = claims.get(self._issuer.tenant_claim) if self._issuer.tenant_claim else None
         tenant_id = str(tenant) if _is_tenant(tenant) else self._issuer.tenant
         return EventToken(_parse_event_subject(claims, events), tenant_id, frozenset(events))
@@ -499,11 +499,11 @@ class TokenVerifier:
         if not tenant:
             raise TokenRefused("CLAIM_MISSING", "the tenant is missing")
         if not _is_tenant(tenant):
-            raise TokenRefused("TENANT", "the tenant is not one that a subject can have")
+            raise TokenRefused("TENANT", "the tenant is not a valid tenant id")
         return str(tenant)
 
     def _resolve_person(self, claims: Mapping[str, Any]) -> str:
-        """Who the person is: by a mail address only where the issuer has verified that it is theirs."""
+        """Returns the identity of the person. A mail address counts only if the issuer has verified it."""
         name = self._issuer.person_claim
         value = claims.get(name) if name else None
         if name == MAIL_CLAIM and claims.get(_MAIL_IS_VERIFIED) not in (True, "true"):
@@ -512,7 +512,7 @@ class TokenVerifier:
         return normalize_person(value) if is_text else ""  # type: ignore[arg-type]
 
     def _parse_scopes(self, claims: Mapping[str, Any]) -> frozenset[str]:
-        """Scopes of this service; those of others share the claim and are left out, as is all of tenants."""
+        """Returns the scopes of this service. Scopes of other services and of `tenants` are left out."""
         given = claims.get(self._issuer.scope_claim, [])
         if isinstance(given, str):
             given = given.split()
@@ -522,7 +522,7 @@ class TokenVerifier:
 
 
 def _parse_event_subject(claims: Mapping[str, Any], events: Mapping[str, Any]) -> str:
-    """Whom events are about: `sub`, a subject identifier (RFC 9493), or that of the event as RISC had it."""
+    """Returns the subject of events: `sub`, a subject identifier (RFC 9493), or that of a RISC event."""
     if "sub" in claims:
         return _parse_subject(claims)
     details = [each.get("subject") for each in events.values() if isinstance(each, dict)]

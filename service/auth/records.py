@@ -1,4 +1,4 @@
-"""What the audit holds of tenants, keys and ended sessions, and the register of tenants."""
+"""Audit records of tenants, keys and ended sessions, and the register of tenants."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -22,7 +22,7 @@ from service.kit.database.engine import Reader
 from service.kit.security.principals import SYSTEM_TENANT
 
 REGISTER: Final = "register_tenant"
-"""What the service does at the first start of a version with a register, for each tenant that there is."""
+"""Operation at the first start of a version with a register, for each tenant that exists."""
 _REGISTERED: Final = "registered-tenants"
 _MOVES_UNDER_KEYS: Final = "rises with every change of a key or a session, which is recorded itself"
 
@@ -42,13 +42,13 @@ SESSIONS: Final = RecordedTable(table=EndedSessionRow, resource=lambda row: f"se
 
 
 def build_registration(tenant_id: str) -> WriteOutcome:
-    """What the service's own chain holds of a tenant, so that one is missed that is gone with its chain."""
+    """Returns a tenant's entry in the service's own chain, which reveals if the tenant's chain is removed."""
     resource = f"{_REGISTERED}/{tenant_id}"
     return WriteOutcome(tenant_id=SYSTEM_TENANT, resource=resource, after={"id": tenant_id})
 
 
 def find_register_deviations(session: Reader, tenant_id: str) -> Iterator[Deviation]:
-    """Of the service's own chain: tenants that it names and that are gone, and those it does not name."""
+    """Yields deviations of the register from the tenants that exist. Only the service's own chain has it."""
     if tenant_id != SYSTEM_TENANT:
         return
     registered = list_recorded_resources(session, SYSTEM_TENANT, _REGISTERED)
@@ -60,5 +60,5 @@ def find_register_deviations(session: Reader, tenant_id: str) -> Iterator[Deviat
 
 
 def is_registering(session: Session) -> bool:
-    """Whether there is a register of tenants yet."""
+    """Returns true if the register of tenants exists."""
     return has_chain(session, SYSTEM_TENANT)

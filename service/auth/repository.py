@@ -1,4 +1,4 @@
-"""Every query of tenants, keys and ended sessions."""
+"""Queries of tenants, keys and ended sessions."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,7 +21,7 @@ from service.kit.security.principals import SHIPPED_TENANT
 
 
 class TenantState(NamedTuple):
-    """What a process polls of a tenant."""
+    """State of a tenant that each process polls."""
 
     tenant_id: str
     keys_revision: int
@@ -29,58 +29,58 @@ class TenantState(NamedTuple):
 
 
 def list_tenant_states(session: Session) -> list[TenantState]:
-    """The state of every tenant."""
+    """Returns the state of every tenant."""
     columns = (TenantRow.tenant_id, TenantRow.keys_revision, TenantRow.disabled_at)
     return [TenantState(*row) for row in session.execute(select(*columns))]
 
 
 def select_disabled_tenants() -> Select[str]:
-    """Ids of the tenants that are disabled, for statements of others."""
+    """Returns a query for the ids of disabled tenants, for use in other statements."""
     return select(TenantRow.tenant_id).where(TenantRow.disabled_at.is_not(None))
 
 
 def list_live_keys(session: Reader, tenant_ids: Iterable[str]) -> list[ApiKeyRow]:
-    """The keys of tenants that are not revoked."""
+    """Returns the keys of tenants that are not revoked."""
     wanted = ApiKeyRow.tenant_id.in_(list(tenant_ids))
     return list(session.scalars(select(ApiKeyRow).where(wanted, ApiKeyRow.revoked_at.is_(None))))
 
 
 def has_keys(session: Session) -> bool:
-    """Whether there is a key that is not revoked."""
+    """Returns true if there is a key that is not revoked."""
     return session.scalar(select(ApiKeyRow.id).where(ApiKeyRow.revoked_at.is_(None)).limit(1)) is not None
 
 
 def get_key(session: Session, tenant_id: str, key_id: str) -> ApiKeyRow | None:
-    """A key of a tenant."""
+    """Returns a key of a tenant."""
     statement = select(ApiKeyRow).where(ApiKeyRow.tenant_id == tenant_id, ApiKeyRow.id == key_id)
     return session.scalars(statement).one_or_none()
 
 
 def get_live_key(session: Session, key_id: str) -> ApiKeyRow | None:
-    """A key of whichever tenant, unless it is revoked."""
+    """Returns a key of any tenant, unless it is revoked."""
     statement = select(ApiKeyRow).where(ApiKeyRow.id == key_id, ApiKeyRow.revoked_at.is_(None))
     return session.scalars(statement).one_or_none()
 
 
 def list_keys_after(session: Reader, tenant_id: str, after: str, limit: int) -> list[ApiKeyRow]:
-    """Keys of a tenant behind the id ``after``, in order of id."""
+    """Returns keys of a tenant after the id ``after``, in order of id."""
     statement = select(ApiKeyRow).where(ApiKeyRow.tenant_id == tenant_id, ApiKeyRow.id > after)
     return list(session.scalars(statement.order_by(ApiKeyRow.id).limit(limit)))
 
 
 def get_tenant(session: Session, tenant_id: str) -> TenantRow | None:
-    """A tenant; that of the shipped rows is nobody's."""
+    """Returns a tenant. The tenant of the shipped rows is not visible."""
     return session.get(TenantRow, tenant_id) if tenant_id != SHIPPED_TENANT else None
 
 
 def list_tenants_after(session: Reader, after: str, limit: int) -> list[TenantRow]:
-    """Tenants behind the id ``after``, in order of id."""
+    """Returns tenants after the id ``after``, in order of id."""
     statement = select(TenantRow).where(TenantRow.tenant_id > after, TenantRow.tenant_id != SHIPPED_TENANT)
     return list(session.scalars(statement.order_by(TenantRow.tenant_id).limit(limit)))
 
 
 def lock_tenant(session: Writer, tenant_id: str) -> TenantRow | None:
-    """A tenant, locked until the transaction ends, with the next revision of its keys taken."""
+    """Returns a tenant, locked until the transaction ends, and takes the next revision of its keys."""
     statement = select(TenantRow).where(TenantRow.tenant_id == tenant_id).with_for_update()
     row = session.scalars(statement).one_or_none()
     if row is not None:
@@ -89,7 +89,7 @@ def lock_tenant(session: Writer, tenant_id: str) -> TenantRow | None:
 
 
 def delete_dead_keys(session: Writer, before: datetime) -> list[tuple[ApiKeyRow, PastKeyRow]]:
-    """Delete the keys that ended before a time, revoked or expired; their lineage stays, beside each."""
+    """Deletes the keys that were revoked or expired before a time. Returns each with its stored lineage."""
     ended = or_(ApiKeyRow.revoked_at < before, ApiKeyRow.expires_at < before)
     rows = session.scalars(delete(ApiKeyRow).where(ended).returning(ApiKeyRow)).all()
     past = [
@@ -101,16 +101,16 @@ def delete_dead_keys(session: Writer, before: datetime) -> list[tuple[ApiKeyRow,
 
 
 def get_past_lineage(session: Session, tenant_id: str, key_id: str) -> list[str]:
-    """Who could act by a key that was removed after it had ended."""
+    """Returns the subjects that could act by a key that was removed after it had ended."""
     row = session.get(PastKeyRow, (tenant_id, key_id))
     return [] if row is None else row.lineage
 
 
 def lock_keys_of(session: Writer, names: Iterable[str]) -> list[ApiKeyRow]:
-    """The live keys, of any tenant, by which one of some subjects can act; their tenants are locked."""
+    """Returns the live keys, of any tenant, by which one of some subjects can act. Locks their tenants."""
     wanted = frozenset(names)
     lists = (ApiKeyRow.lineage, ApiKeyRow.handed_to)
-    # As text, a list of names contains each as it is written in JSON; which really do is seen below.
+    # As text, a list of names contains each as JSON writes it. The exact match is made below.
     written = [json.dumps(name, ensure_ascii=is_ascii) for name in wanted for is_ascii in (True, False)]
     mentions = or_(*(cast(one, Text).contains(text, autoescape=True) for one in lists for text in written))
     found = select(ApiKeyRow).where(ApiKeyRow.revoked_at.is_(None), mentions)
@@ -121,51 +121,51 @@ def lock_keys_of(session: Writer, names: Iterable[str]) -> list[ApiKeyRow]:
 
 
 def get_identity(session: Session, *, tenant_id: str, subject: str, person: str) -> IdentityRow | None:
-    """The row that says who a subject is."""
+    """Returns the row with one verified identity of a subject."""
     own = (IdentityRow.tenant_id == tenant_id, IdentityRow.subject == subject, IdentityRow.person == person)
     return session.scalars(select(IdentityRow).where(*own)).one_or_none()
 
 
 def list_identities(session: Session, tenant_id: str, subject: str) -> list[IdentityRow]:
-    """All that a subject of the issuer was verified to be."""
+    """Returns every verified identity of a subject of the issuer."""
     wanted = (IdentityRow.tenant_id == tenant_id, IdentityRow.subject == subject)
     return list(session.scalars(select(IdentityRow).where(*wanted).order_by(IdentityRow.id)))
 
 
 def is_disabled(session: Session, tenant_id: str, subject: str, person: str) -> bool:
-    """Whether somebody is disabled, as a subject of the issuer or as a person."""
+    """Returns true if a subject of the issuer, or a person, is disabled."""
     named = or_(IdentityRow.subject == subject, IdentityRow.person == person)
     wanted = (IdentityRow.tenant_id == tenant_id, IdentityRow.disabled_at.is_not(None), named)
     return session.scalar(select(IdentityRow.id).where(*wanted).limit(1)) is not None
 
 
 def list_people(session: Session, tenant_id: str, subjects: Iterable[str]) -> list[str]:
-    """Who some subjects of the issuer were verified to be."""
+    """Returns the verified identities of some subjects of the issuer."""
     wanted = (IdentityRow.tenant_id == tenant_id, IdentityRow.subject.in_(sorted(subjects)))
     return list(session.scalars(select(IdentityRow.person).where(*wanted)))
 
 
 def list_subjects(session: Session, tenant_id: str, people: Iterable[str]) -> list[str]:
-    """The subjects of the issuer that were verified to be one of some people."""
+    """Returns the subjects of the issuer that were verified to be one of some people."""
     wanted = (IdentityRow.tenant_id == tenant_id, IdentityRow.person.in_(sorted(people)))
     return list(session.scalars(select(IdentityRow.subject).where(*wanted)))
 
 
 def list_ended_sessions(session: Reader, tenant_ids: Iterable[str], after: datetime) -> list[EndedSessionRow]:
-    """Of some tenants, what was ended of sessions that would live on after a time."""
+    """Returns the ended sessions of some tenants that would have lived on after a time."""
     wanted = EndedSessionRow.tenant_id.in_(list(tenant_ids))
     return list(session.scalars(select(EndedSessionRow).where(wanted, EndedSessionRow.expires_at > after)))
 
 
 def get_ended_session(session: Writer, tenant_id: str, ended_id: str) -> EndedSessionRow | None:
-    """What was ended of a session or a person."""
+    """Returns the record of an ended session or person."""
     return session.get(EndedSessionRow, (tenant_id, ended_id))
 
 
 def store_ended_sessions(
     session: Writer, tenant_id: str, ended_id: str, ended_at: datetime, until: datetime
 ) -> EndedSessionRow:
-    """Keep until a time that sessions have ended; later than was kept before. The tenant is locked."""
+    """Stores until a time that sessions have ended, or extends an earlier record. The tenant is locked."""
     row = get_ended_session(session, tenant_id, ended_id)
     if row is None:
         row = EndedSessionRow(tenant_id=tenant_id, id=ended_id)
@@ -176,19 +176,19 @@ def store_ended_sessions(
 
 
 def delete_ended_sessions(session: Writer, before: datetime) -> Sequence[EndedSessionRow]:
-    """Delete what is about sessions that ended by themselves before a time."""
+    """Deletes records of sessions that would have ended by themselves before a time."""
     old = delete(EndedSessionRow).where(EndedSessionRow.expires_at < before)
     return session.scalars(old.returning(EndedSessionRow)).all()
 
 
 def record_key_use(session: Writer, used: Mapping[str, datetime]) -> None:
-    """Remember when keys were last used."""
+    """Stores the time at which keys were last used."""
     for key_id, time in sorted(used.items()):
         earlier = or_(ApiKeyRow.last_used_at.is_(None), ApiKeyRow.last_used_at < time)
         session.execute(update(ApiKeyRow).where(ApiKeyRow.id == key_id, earlier).values(last_used_at=time))
 
 
 def store_fingerprint(session: Writer, fingerprint: str) -> str:
-    """The fingerprint that this database keeps; ``fingerprint`` where it kept none."""
+    """Returns the fingerprint of this database; stores ``fingerprint`` if it has none."""
     insert_new(session, InstallationRow, tenant_id=SHIPPED_TENANT, fingerprint=fingerprint)
     return session.scalars(select(InstallationRow.fingerprint)).one()

@@ -1,4 +1,4 @@
-"""Shapes of tenants, API keys and ended sessions."""
+"""Requests and answers of tenants, API keys and session revocations."""
 
 from typing import Annotated
 
@@ -11,7 +11,7 @@ Scope = Annotated[
     str,
     Field(max_length=80, pattern=r"^(\*|[a-z][a-z-]{0,38}):(\*|[a-z][a-z-]{0,38})$"),
 ]
-"""`resource:action`; `*` stands for any, but never reaches `tenants` and `metrics`."""
+"""`resource:action`. `*` stands for any, but never includes `tenants` and `metrics`."""
 
 KeyId = Annotated[str, Field(pattern=r"^[a-z0-9]{16}$", max_length=16)]
 OverlapSeconds = Annotated[int, Field(ge=0, le=30 * 86400)]
@@ -21,54 +21,56 @@ class ApiKeyRequest(StrictModel):
     """A key to create."""
 
     name: Text
-    """What the key is for."""
+    """Purpose of the key."""
     scopes: Annotated[list[Scope], Field(max_length=50)]
-    """What the key may do; no more than its creator may."""
+    """Rights of the key. They cannot exceed the rights of its creator."""
     expires_at: Instant | MISSING = MISSING
-    """When the key stops working: with the key that it is made with if it is left out, and never later."""
+    """Time at which the key expires. Defaults to the expiry of the key that creates it, and is never
+    later."""
     tenant_id: ResourceId | MISSING = MISSING
-    """Tenant of the key; another than the creator's needs `tenants:write`."""
+    """Tenant of the key. A tenant other than the creator's needs `tenants:write`."""
 
 
 class ApiKey(StrictModel):
-    """A key, without its secret."""
+    """An API key, without its secret."""
 
     id: KeyId
     tenant_id: ResourceId
     """Tenant that the key acts for."""
     name: Text
     scopes: Annotated[list[Scope], Field(max_length=50)]
-    """What the key may do."""
+    """Rights of the key."""
     version: Integer
     """Number of changes, the creation included."""
     created_at: AwareDatetime
     created_by: Text | MISSING = MISSING
-    """Kind and id of the subject that made it."""
+    """Kind and id of the subject that created the key."""
     lineage: list[Text] = Field(default_factory=list)
-    """Subjects that can make or made its makers, from its maker to the first: with it they count as one."""
+    """Subjects that can act by the key, from its maker to the first. They and the key count as one
+    subject."""
     expires_at: AwareDatetime | MISSING = MISSING
-    """When the key stops working."""
+    """Time at which the key expires."""
     revoked_at: AwareDatetime | MISSING = MISSING
-    """Since when the key does not work."""
+    """Time at which the key was revoked."""
     rotation_ends_at: AwareDatetime | MISSING = MISSING
-    """Until when the secret before the newest works."""
+    """Time until which the secret before the newest works."""
     last_used_at: AwareDatetime | MISSING = MISSING
-    """When the key was last used, to the minute."""
+    """Time of the last use of the key, to the minute."""
 
 
 class IssuedApiKey(StrictModel):
-    """A key and its secret, which is shown this once and kept nowhere."""
+    """A key and its secret. The secret is shown only in this answer and is not stored."""
 
     key: ApiKey
     secret: Annotated[str, Field(max_length=100)] | MISSING = MISSING
-    """What callers send as `Authorization: Bearer`; absent from a repeated answer."""
+    """Secret that callers send as `Authorization: Bearer`. Absent from a repeated answer."""
 
 
 class ApiKeyRotationRequest(StrictModel):
-    """How long the old and the new secret both work."""
+    """Overlap in which the old and the new secret both work."""
 
     overlap_seconds: OverlapSeconds = 86400
-    """Time to bring the new secret to every caller."""
+    """Seconds in which the old secret still works, to replace it in every caller."""
 
 
 class ApiKeyPage(StrictModel):
@@ -95,7 +97,7 @@ class Tenant(StrictModel):
     """Number of changes, the creation included."""
     created_at: AwareDatetime
     disabled_at: AwareDatetime | MISSING = MISSING
-    """Since when the credentials of the tenant are refused."""
+    """Time from which the credentials of the tenant are refused."""
 
 
 class TenantPage(StrictModel):
@@ -107,20 +109,21 @@ class TenantPage(StrictModel):
 
 
 class SessionRevocationRequest(StrictModel):
-    """Whose sessions, tokens and keys are to end."""
+    """Person whose sessions, tokens and keys to end."""
 
     subject_id: Annotated[str, Field(min_length=1, max_length=255, pattern=r"^[^\x00-\x1f\x7f]*$")]
     """The `sub` of the person at the issuer, or the verified identity that the service knows them by."""
     disabled: bool | MISSING = MISSING
-    """`true` refuses the person until it is asked again with `false`; left out, that stays as it is."""
+    """Set to true to refuse the person until a request sends `false`. If left out, the present state
+    stays."""
 
 
 class SessionRevocation(StrictModel):
-    """That everything that a person could act by has ended."""
+    """Result of ending every session, token and key of a person."""
 
     id: ResourceId
-    """What the audit calls the person's sessions, without naming the person."""
+    """Id of the person's sessions in the audit, which does not name the person."""
     ended_at: AwareDatetime
-    """Sessions that began and tokens that were issued until then have ended."""
+    """Time up to which sessions that began and tokens that were issued have ended."""
     revoked_key_ids: list[KeyId] = Field(default_factory=list)
-    """Keys that the person made or was handed, and those that were made with them."""
+    """Keys that the person made or was handed, and keys that were made with them."""

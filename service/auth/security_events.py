@@ -1,8 +1,8 @@
-"""What the issuer says of people by itself: that somebody signed out there, was disabled or is gone.
+"""Security events of the issuer: a person signed out there, was disabled, or is gone.
 
-It pushes signed tokens of events: a logout token (OpenID Connect Back-Channel Logout 1.0) or a security event
-token (RFC 8417, pushed as RFC 8935 says) of RISC and CAEP. Both are taken at one address. To be told twice
-changes nothing, so that a token which is sent again is simply taken again.
+The issuer pushes signed event tokens: a logout token (OpenID Connect Back-Channel Logout 1.0) or a security
+event token (RFC 8417, pushed as in RFC 8935) of RISC and CAEP. Both go to one address. A repeated event
+changes nothing, so that a token which is sent again is accepted again.
 """
 
 from collections.abc import Mapping
@@ -28,14 +28,14 @@ _RETRY: Final = {"Retry-After": "10"}
 
 
 class RevocationScope(StrEnum):
-    """What an event ends of a person."""
+    """Part of a person's access that an event ends."""
 
     SESSIONS = "end_sessions"
-    """Sessions and tokens: they have signed out, and their keys work on."""
+    """Sessions and tokens. The person has signed out, and their keys still work."""
     PERSON = "end_person"
-    """Keys too: somebody else may act in their name."""
+    """Sessions, tokens and keys. Somebody else may be acting in the person's name."""
     DISABLED = "disable_person"
-    """For good: only an operator of the tenant lets them in again."""
+    """Everything, permanently. Only an operator of the tenant admits the person again."""
 
 
 EVENTS: Final[Mapping[str, RevocationScope]] = {
@@ -47,11 +47,11 @@ EVENTS: Final[Mapping[str, RevocationScope]] = {
     f"{_RISC}account-disabled": RevocationScope.DISABLED,
     f"{_RISC}account-purged": RevocationScope.DISABLED,
 }
-"""Events that end something; all others are taken and change nothing."""
+"""Events that end access. All others are accepted and change nothing."""
 
 
 class SecurityEvents(NamedTuple):
-    """Takes events of one issuer, and ends what they are about in every tenant that they may concern."""
+    """Handler of events of one issuer. It ends access in every tenant that an event may concern."""
 
     tokens: TokenVerifier
     endings: SessionRevocations
@@ -59,7 +59,7 @@ class SecurityEvents(NamedTuple):
     writes: Writes
 
     async def apply_event(self, token: str, request_id: str) -> None:
-        """Do what a token asks for; BadEvent for one that is not the issuer's."""
+        """Applies a token. Raises BadEvent if the token is not from the issuer."""
         try:
             event = await self.tokens.verify_event(token)
         except TokenRefused as error:
@@ -75,7 +75,7 @@ class SecurityEvents(NamedTuple):
     def _end_sessions(self, event: EventToken, ending: RevocationScope, request_id: str) -> None:
         for tenant_id in [event.tenant_id] if event.tenant_id else self.keys.list_tenant_ids():
             call = WriteContext(build_service_subject(tenant_id), ending, EVENTS_PATH, request_id)
-            # Each tenant by itself: none waits for the locks of another.
+            # Each tenant has a transaction of its own, so that none waits for the locks of another.
             self.writes.run(call, None, partial(self._apply_ending, tenant_id, event, ending))
         self.keys.refresh()
 

@@ -1,4 +1,4 @@
-"""The rules of tenants and keys, and what a process holds to check callers."""
+"""Rules of tenants and API keys, and the live keys of a process."""
 
 import threading
 from collections.abc import Callable, Iterable, Mapping
@@ -57,7 +57,7 @@ from service.kit.security.principals import (
 )
 
 KEYS_KEPT = timedelta(days=400)
-"""How long a key that has ended can be looked up: a year and the time to ask about it."""
+"""Time for which a key that has ended can be looked up: a year, and some time to ask about it."""
 _DIGESTS = "api key digests"
 KeyWrite = Callable[[Writer], WriteOutcome]
 _ADMINISTER_TENANTS = build_permission("tenants", "write")
@@ -65,9 +65,9 @@ OPENING = WriteContext(LOCAL._replace(id="start"), "create_tenant", "", "start")
 
 
 def initialize_installation(database: Database, keyring: Keyring, writes: Writes) -> None:
-    """Refuse a secret other than this database's, and create the default tenant of a new one.
+    """Refuses a secret other than this database's, and creates the default tenant of a new database.
 
-    One that is older than the register of tenants gets one, of the tenants that it has.
+    A database that is older than the register of tenants gets one, with its present tenants.
     """
     with database.open_writer() as session:
         if (
@@ -86,12 +86,12 @@ def initialize_installation(database: Database, keyring: Keyring, writes: Writes
 
 
 def key_to_response(row: ApiKeyRow) -> dict[str, Any]:
-    """A key as callers see it."""
+    """Returns a key as callers see it."""
     return {name: value for name in ApiKey.model_fields if (value := getattr(row, name)) is not None}
 
 
 def get_key(session: Reader, tenant_id: str, key_id: str) -> dict[str, Any]:
-    """A key of a tenant."""
+    """Returns a key of a tenant."""
     row = repository.get_key(session, tenant_id, key_id)
     if row is None:
         raise KeyNotFound
@@ -99,7 +99,7 @@ def get_key(session: Reader, tenant_id: str, key_id: str) -> dict[str, Any]:
 
 
 def get_tenant(session: Reader, tenant_id: str) -> dict[str, Any]:
-    """A tenant."""
+    """Returns a tenant."""
     row = repository.get_tenant(session, tenant_id)
     if row is None:
         raise TenantNotFound
@@ -107,13 +107,13 @@ def get_tenant(session: Reader, tenant_id: str) -> dict[str, Any]:
 
 
 def tenant_to_response(row: TenantRow) -> dict[str, Any]:
-    """A tenant as callers see it."""
+    """Returns a tenant as callers see it."""
     shown = {"id": row.tenant_id, "name": row.name, "version": row.version, "created_at": row.created_at}
     return shown if row.disabled_at is None else {**shown, "disabled_at": row.disabled_at}
 
 
 def create_tenant(session: Writer, body: TenantRequest) -> WriteOutcome:
-    """Store a new tenant."""
+    """Stores a new tenant."""
     if body.id in RESERVED_TENANTS or repository.get_tenant(session, body.id) is not None:
         raise TenantExists("", FieldError("/id", "TAKEN", "a tenant of this id exists"))
     row = TenantRow(tenant_id=body.id, name=body.name, created_at=now(), version=1, keys_revision=0)
@@ -133,7 +133,7 @@ def create_tenant(session: Writer, body: TenantRequest) -> WriteOutcome:
 
 
 def set_tenant_disabled(session: Writer, tenant_id: str, *, disabled: bool) -> WriteOutcome:
-    """Refuse the credentials of a tenant from now on, or take them again."""
+    """Disables a tenant, so that its credentials are refused, or enables it again."""
     row = _lock_tenant(session, tenant_id)
     before = tenant_to_response(row)
     if disabled != (row.disabled_at is not None):
@@ -152,7 +152,7 @@ def set_tenant_disabled(session: Writer, tenant_id: str, *, disabled: bool) -> W
 
 
 def close_tenant(session: Writer, tenant_id: str, *, name: str) -> TenantRow:
-    """A tenant, disabled and under another name."""
+    """Disables a tenant and changes its name. Returns the row."""
     row = _lock_tenant(session, tenant_id)
     row.name, row.disabled_at, row.version = name, row.disabled_at or now(), row.version + 1
     session.flush()
@@ -160,12 +160,12 @@ def close_tenant(session: Writer, tenant_id: str, *, name: str) -> TenantRow:
 
 
 def select_disabled_tenants() -> Select[str]:
-    """Ids of the tenants that are disabled, redacted ones too, for statements of other features."""
+    """Returns a query for the ids of disabled tenants, redacted ones too, for use in other features."""
     return repository.select_disabled_tenants()
 
 
 def expire_keys(session: Writer) -> list[WriteOutcome]:
-    """Delete the keys that ended so long ago that nobody asks about them any more."""
+    """Deletes the keys that ended longer ago than they are kept."""
     return [
         WriteOutcome(
             tenant_id=row.tenant_id,
@@ -191,17 +191,17 @@ def _lock_tenant(session: Writer, tenant_id: str) -> TenantRow:
 
 @dataclass(frozen=True, slots=True)
 class ApiKeys:
-    """The rules of API keys, under the key that their digests are made with."""
+    """Rules of API keys, with the key of their digests."""
 
     digest_key: bytes
 
     @classmethod
     def from_keyring(cls, keyring: Keyring) -> "ApiKeys":
-        """The rules under a service's secret."""
+        """Returns the rules under a service's secret."""
         return cls(keyring.derive_key(_DIGESTS))
 
     def create(self, session: Writer, creator: Principal, body: ApiKeyRequest) -> WriteOutcome:
-        """Store a new key that may do no more, and works no longer, than what its creator acts by."""
+        """Stores a new key with no more rights, and no longer life, than its creator's credentials."""
         tenant_id = creator.tenant_id if body.tenant_id is MISSING else body.tenant_id
         if tenant_id != creator.tenant_id and not creator.has_permission(_ADMINISTER_TENANTS):
             detail = "a key for another tenant needs tenants:write"
@@ -212,7 +212,7 @@ class ApiKeys:
         for position, scope in enumerate(body.scopes):
             check_covers(creator, [scope], f"/scopes/{position}")
         created_at = now()
-        # Whoever revokes the creator locks its tenant too: a key is never made behind their back.
+        # A revocation of the creator locks its tenant too, so that no key is made at the same time.
         repository.lock_tenant(session, creator.tenant_id)
         parent = _find_active_parent(session, creator, created_at)
         expires_at = _compute_expiry(body, parent, created_at)
@@ -241,10 +241,10 @@ class ApiKeys:
         return _build_key_change(session, row, None, status=201, headers=location, secret=secret)
 
     def rotate(self, session: Writer, caller: Principal, key_id: str, overlap: timedelta) -> WriteOutcome:
-        """Give a key its next secret; the one before works on for ``overlap``.
+        """Issues the next secret of a key. The previous one works for ``overlap``.
 
-        Whoever rotates a key can act by it, so they must hold all that it may do, and count as one with it.
-        A second rotation inside the overlap replaces the next secret and leaves the first alone, so that
+        The caller can act by the key from then on, so they must hold all of its rights, and count as one with
+        it. A second rotation inside the overlap replaces the next secret and leaves the first alone, so that
         a lost answer costs nothing.
         """
         row = _lock_key(session, caller.tenant_id, key_id)
@@ -255,7 +255,7 @@ class ApiKeys:
             row.digest = row.next_digest
         secret = mint_credential(API_KEY, key_id)
         row.next_digest = digest_credential(secret, self.digest_key)
-        # What was done by the key before is theirs who could act by it then: nobody is taken out again.
+        # Subjects that could act by the key stay in its lineage: what they did by it is theirs.
         row.handed_to = sorted(
             {*row.handed_to, *resolve_lineage(session, caller)} - {_build_key_name(key_id), *row.lineage}
         )
@@ -264,10 +264,10 @@ class ApiKeys:
 
 
 def check_covers(caller: Principal, scopes: Iterable[str], pointer: str = "") -> None:
-    """Refuse to hand out, widen or change what may do something that the caller may not do.
+    """Refuses to grant, widen or change credentials with rights that the caller does not hold.
 
     This is the one rule of all credentials: keys and their rotation, enrolment tokens, webhooks. ``pointer``
-    names the member that asks for it.
+    names the member that requests the scopes.
     """
     lacking = list_ungrantable_scopes(caller.scopes, sorted(set(scopes)))
     if lacking:
@@ -276,9 +276,9 @@ def check_covers(caller: Principal, scopes: Iterable[str], pointer: str = "") ->
 
 
 def resolve_lineage(session: Reader | Writer, subject: Principal) -> frozenset[str]:
-    """Names of all who can act by a subject: itself, and for a key whoever made it or was handed its secret.
+    """Returns the names of all who can act by a subject: itself, and the makers and holders of a key.
 
-    Subjects of the issuer are there under the identity that was verified too.
+    Subjects of the issuer are included under their verified identity too.
     """
     names = {subject.name}
     if subject.kind is PrincipalKind.API_KEY:
@@ -305,14 +305,14 @@ def _lineage_of(row: ApiKeyRow) -> list[str]:
 
 
 def _order_lineage(session: Writer, creator: Principal, parent: ApiKeyRow | None) -> list[str]:
-    """The creator, then whoever can act by it, the first of all last."""
+    """Returns the creator, then the subjects that can act by it, the first of all last."""
     above = _lineage_of(parent) if parent else []
     others = sorted(resolve_lineage(session, creator) - {creator.name, *above})
     return list(dict.fromkeys([creator.name, *others, *above]))
 
 
 def _find_active_parent(session: Writer, creator: Principal, time: datetime) -> ApiKeyRow | None:
-    """The key that another is made with, alive; None where the creator acts by none."""
+    """Returns the live key that the creator acts by, or None if it acts by none."""
     if creator.kind is not PrincipalKind.API_KEY:
         return None
     row = repository.get_key(session, creator.tenant_id, creator.id)
@@ -322,7 +322,7 @@ def _find_active_parent(session: Writer, creator: Principal, time: datetime) -> 
 
 
 def _compute_expiry(body: ApiKeyRequest, parent: ApiKeyRow | None, time: datetime) -> datetime | None:
-    """When a new key ends: when it is said, and no later than the key that it is made with."""
+    """Returns the expiry of a new key: as requested, and no later than the key of its creator."""
     latest = parent.expires_at if parent else None
     if body.expires_at is MISSING:
         return latest
@@ -340,13 +340,13 @@ def _is_alive(row: ApiKeyRow, time: datetime) -> bool:
 
 
 def record_identity(session: Writer, subject: Principal) -> WriteOutcome | None:
-    """Remember who the issuer says that a subject is, before it writes something; None where it is known."""
+    """Stores the verified identity of a subject before it writes. Returns None if it is known."""
     if not subject.person or repository.get_identity(
         session, tenant_id=subject.tenant_id, subject=subject.name, person=subject.person
     ):
         return None
     known = {"tenant_id": subject.tenant_id, "subject": subject.name, "person": subject.person}
-    # Another request of theirs may be writing the same at this moment.
+    # A concurrent request of the same person may store the same row.
     if not insert_new(session, IdentityRow, id=generate_id(), seen_at=now(), **known):
         return None
     row = repository.get_identity(session, **known)
@@ -356,7 +356,7 @@ def record_identity(session: Writer, subject: Principal) -> WriteOutcome | None:
 def set_person_disabled(
     session: Writer, tenant_id: str, subject_ids: Iterable[str], *, disabled: bool
 ) -> list[WriteOutcome]:
-    """Let nothing work any more that subjects of the issuer have handed out, or all of it again."""
+    """Disables the credentials that subjects of the issuer have handed out, or enables them again."""
     changes = []
     for subject_id in subject_ids:
         subject = f"{PrincipalKind.TOKEN}:{subject_id}"
@@ -384,7 +384,7 @@ def _build_identity_change(
 
 
 def is_active(session: Reader | Writer, subject: Principal, time: datetime) -> bool:
-    """Returns true where a subject is not disabled, and its key neither revoked nor expired."""
+    """Returns true if a subject is not disabled, and its key neither revoked nor expired."""
     if subject.kind in PEOPLE:
         person = normalize_person(subject.id)
         return not repository.is_disabled(session, subject.tenant_id, subject.name, person)
@@ -395,7 +395,7 @@ def is_active(session: Reader | Writer, subject: Principal, time: datetime) -> b
 
 
 def refresh_subject(session: Reader | Writer, subject: Principal, time: datetime) -> Principal:
-    """A subject with what it may do at ``time``: nothing where it works no more, by a key what that says."""
+    """Returns a subject with its rights at ``time``: those of its key, and none if it is not active."""
     if not is_active(session, subject, time):
         return subject._replace(scopes=frozenset())
     if subject.kind is not PrincipalKind.API_KEY:
@@ -405,13 +405,13 @@ def refresh_subject(session: Reader | Writer, subject: Principal, time: datetime
 
 
 def build_named_subject(tenant_id: str, name: str) -> Principal:
-    """The subject of a name, as far as that says who it is; it may do nothing."""
+    """Returns the subject of a name, without rights."""
     kind, _, subject_id = name.partition(":")
     return Principal(PrincipalKind(kind), subject_id, tenant_id, frozenset())
 
 
 def end_rotation(session: Writer, caller: Principal, key_id: str) -> WriteOutcome:
-    """End a rotation: only the newest secret works from now on."""
+    """Ends a rotation. Only the newest secret works from then on."""
     row = _lock_key(session, caller.tenant_id, key_id)
     check_covers(caller, row.scopes)
     if row.next_digest is None:
@@ -422,9 +422,9 @@ def end_rotation(session: Writer, caller: Principal, key_id: str) -> WriteOutcom
 
 
 def revoke_key(session: Writer, caller: Principal, key_id: str) -> WriteOutcome:
-    """Let a key work no more, nor any that was made or rotated by it, or by one of those.
+    """Revokes a key, and every key that was made or rotated by it, directly or indirectly.
 
-    Where one of those is another tenant's, the caller must be able to make a key there.
+    If one of those belongs to another tenant, the caller must be able to create a key there.
     """
     row = _lock_key(session, caller.tenant_id, key_id)
     others = revoke_keys_of(session, {_build_key_name(key_id)})
@@ -434,7 +434,7 @@ def revoke_key(session: Writer, caller: Principal, key_id: str) -> WriteOutcome:
 
 
 def revoke_keys_of(session: Writer, names: Iterable[str]) -> list[WriteOutcome]:
-    """Let no key work any more by which one of some subjects can act."""
+    """Revokes every key by which one of some subjects can act."""
     return [_mark_revoked(session, row) for row in repository.lock_keys_of(session, names)]
 
 
@@ -491,7 +491,7 @@ def _build_key_change(
 
 
 class LiveKeys:
-    """The live keys of every tenant and what was ended of its sessions, as one process holds them."""
+    """The live keys and ended sessions of every tenant, in the memory of one process."""
 
     def __init__(self, database: Database, keys: ApiKeys) -> None:
         self._database = database
@@ -504,7 +504,7 @@ class LiveKeys:
         self._lock = threading.Lock()
 
     def check(self, credential: str) -> Principal:
-        """The subject behind a key."""
+        """Returns the subject of a key."""
         time = now()
         verifier = self._verifiers.get(parse_id(credential) or "")
         subject = verifier.check(credential, self._digest_key, time) if verifier else None
@@ -518,27 +518,27 @@ class LiveKeys:
         return subject
 
     async def authenticate(self, credential: str) -> Principal:
-        """The subject behind a credential, which must be a key."""
+        """Returns the subject of a credential, which must be a key."""
         return self.check(credential)
 
     def __len__(self) -> int:
-        """How many live keys there are."""
+        """Returns the number of live keys."""
         return len(self._verifiers)
 
     def has_tenant(self, tenant_id: str) -> bool:
-        """Whether a tenant exists and is not disabled."""
+        """Returns true if a tenant exists and is not disabled."""
         return tenant_id in self._by_tenant
 
     def list_tenant_ids(self) -> list[str]:
-        """The tenants that are not disabled."""
+        """Returns the tenants that are not disabled."""
         return sorted(self._by_tenant)
 
     def get_ended_at(self, tenant_id: str, ended_id: str) -> datetime | None:
-        """When a session or all of a person was ended, if that was before their time."""
+        """Returns the time at which a session or a person was ended early, if it was."""
         return self._ended.get(tenant_id, {}).get(ended_id)
 
     def refresh(self) -> None:
-        """Load what belongs to tenants that have changed."""
+        """Loads the keys and ended sessions of tenants that have changed."""
         with self._lock, self._database.open_reader() as session:
             states = repository.list_tenant_states(session)
             open_tenants = {s.tenant_id: s.keys_revision for s in states if s.disabled_at is None}
@@ -556,7 +556,7 @@ class LiveKeys:
             self._revisions = open_tenants
 
     def record_key_use(self) -> None:
-        """Write down which keys were used since the last time."""
+        """Stores which keys were used since the last call."""
         used, self._used = self._used, {}
         if used:
             with self._database.open_writer() as session:

@@ -1,7 +1,7 @@
-"""Ending what people act by before its time: one session of a browser, or all of a person.
+"""Early end of access: one session of a browser, or everything of a person.
 
-All of a person are their sessions, the tokens that the issuer gave them, and the keys that they made or were
-handed. A person has several names: whatever the service knows to be theirs ends with the one that is said.
+Everything of a person is their sessions, the tokens that the issuer gave them, and the keys that they made or
+were handed. A person has several names, and every name that the service knows ends with the given one.
 """
 
 import hmac
@@ -23,17 +23,17 @@ from service.kit.security.principals import Principal, PrincipalKind
 
 SESSION_SECONDS: Final = 3600
 PERSON_ENDED: Final = timedelta(days=400)
-"""How long the end of a person is kept: longer than any token of theirs may live."""
+"""Time for which the end of a person is kept: longer than any of their tokens may live."""
 _DISABLED_UNTIL: Final = datetime(9999, 12, 31, tzinfo=UTC)
 _ID_CHARACTERS: Final = 32
 _TOKEN: Final = f"{PrincipalKind.TOKEN}:"
 
 
 class SessionRevocations:
-    """What ends sessions, and what tells which have ended; ``ended_at`` says it of an id of a tenant.
+    """Ends sessions, and tells which have ended; ``ended_at`` looks up an id of a tenant.
 
-    A person has an id that only this service can tell from others: the audit keeps it for ever, and need not
-    name anybody.
+    Only this service can compute the id of a person, so that the audit, which keeps it for ever, names
+    nobody.
     """
 
     def __init__(self, keyring: Keyring, ended_at: Callable[[str, str], datetime | None]) -> None:
@@ -41,17 +41,17 @@ class SessionRevocations:
         self._ended_at = ended_at
 
     def compute_person_id(self, tenant_id: str, subject_id: str) -> str:
-        """The id of all that a subject of the issuer acts by."""
+        """Returns the id of everything that a subject of the issuer acts by."""
         return self._compute_id(f"{tenant_id} {subject_id}")
 
     def has_ended(self, subject: Principal, session_id: str, began_at: datetime) -> bool:
-        """Returns true where a session was ended, by itself or with all of its person."""
+        """Returns true if a session was ended, by itself or with everything of its person."""
         if self._ended_at(subject.tenant_id, session_id) is not None:
             return True
         return self.has_ended_person(subject, began_at)
 
     def has_ended_person(self, subject: Principal, began_at: datetime) -> bool:
-        """Returns true where all that a person had begun to act by was ended at that time or later."""
+        """Returns true if everything that a person began by then was ended at that time or later."""
         ids = self._list_ended_ids(
             subject.tenant_id, [subject.id], [subject.person] if subject.person else []
         )
@@ -59,19 +59,19 @@ class SessionRevocations:
         return any(ended_at is not None and began_at <= ended_at for ended_at in ends)
 
     def end_session(self, session: Writer, tenant_id: str, session_id: str) -> WriteOutcome:
-        """End one session, whoever holds copies of its cookie."""
+        """Ends one session, whoever holds copies of its cookie."""
         return _record_end(session, tenant_id, session_id, timedelta(seconds=SESSION_SECONDS))
 
     def end_sessions(self, session: Writer, tenant_id: str, subject_id: str) -> WriteOutcome:
-        """End every session and token of a person that has begun by now; their keys work on."""
+        """Ends every session and token of a person that has begun by now. Their keys still work."""
         return self._end_all_names(session, tenant_id, subject_id)[0]
 
     def end_person(
         self, session: Writer, tenant_id: str, subject_id: str, *, disabled: bool | None = None
     ) -> WriteOutcome:
-        """End every session, token and key of a person that has begun by now.
+        """Ends every session, token and key of a person that has begun by now.
 
-        A person who is ``disabled`` begins none until that is taken back; None leaves it as it is.
+        A ``disabled`` person cannot begin a new one until enabled again. None leaves the state as it is.
         """
         change, names = self._end_all_names(session, tenant_id, subject_id, disabled=disabled)
         keys = revoke_keys_of(session, names)
@@ -86,7 +86,7 @@ class SessionRevocations:
     def _end_all_names(
         self, session: Writer, tenant_id: str, subject_id: str, *, disabled: bool | None = None
     ) -> tuple[WriteOutcome, list[str]]:
-        """End what is known by each name of a person; the change of the first, and the names."""
+        """Ends access under each name of a person. Returns the change of the first name, and the names."""
         subjects, people = _list_person_names(session, tenant_id, subject_id)
         first, *others = [
             _record_end(session, tenant_id, each, PERSON_ENDED, disabled=disabled)
@@ -107,7 +107,7 @@ class SessionRevocations:
 
 
 def _list_person_names(session: Writer, tenant_id: str, subject_id: str) -> tuple[list[str], list[str]]:
-    """The subjects of the issuer and the identities of a person, the one that was said first."""
+    """Returns the subjects of the issuer and the identities of a person, the given one first."""
     people = {
         normalize_person(subject_id),
         *repository.list_people(session, tenant_id, [_TOKEN + subject_id]),
@@ -120,7 +120,7 @@ def _list_person_names(session: Writer, tenant_id: str, subject_id: str) -> tupl
 def _record_end(
     session: Writer, tenant_id: str, ended_id: str, kept: timedelta, *, disabled: bool | None = None
 ) -> WriteOutcome:
-    # The revision of the tenant rises with it, by which every process sees it within a second.
+    # Taking the lock raises the tenant's revision, by which every process sees the end within a second.
     if repository.lock_tenant(session, tenant_id) is None:
         raise TenantNotFound
     time = now()
@@ -140,7 +140,7 @@ def _record_end(
 
 
 def delete_expired(session: Writer) -> list[WriteOutcome]:
-    """Delete what is about sessions that have ended by themselves since."""
+    """Deletes records of sessions that have ended by themselves since."""
     return [
         WriteOutcome(tenant_id=row.tenant_id, resource=SESSIONS.resource(row))
         for row in repository.delete_ended_sessions(session, now())

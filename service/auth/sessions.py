@@ -1,7 +1,7 @@
-"""People in a browser: a signed cookie says who they are, and their forms carry a token of their session.
+"""Browser sessions: a signed cookie identifies the person, and forms carry a token of the session.
 
-Nothing of a session is stored until it is ended before its time. By itself it ends after an hour; whoever is
-still signed in at the issuer gets the next one without being asked.
+No session is stored unless it is ended early. A session ends by itself after an hour; a person who is still
+signed in at the issuer then gets the next one without interaction.
 """
 
 import base64
@@ -28,44 +28,44 @@ from service.kit.security.keyring import Keyring
 from service.kit.security.principals import LOCAL, Permission, Principal, PrincipalKind
 
 MOST_COOKIE_CHARACTERS: Final = 4000
-"""What every browser keeps of a cookie, with its name and attributes."""
+"""Characters of a cookie that every browser stores, with its name and attributes."""
 FORM_TOKEN: Final = "form_token"  # noqa: S105  # the name of a field
 LOGIN_PATH: Final = "/login"
 CALLBACK_PATH: Final = "/login/callback"
 SIGNED_OUT_PATH: Final = "/signed-out"
 LOGIN_COOKIE: Final = "login-"
-"""Beginning of the names of what a browser keeps of sign-ins that it has begun."""
+"""Prefix of the cookies of sign-ins in progress."""
 MOST_LOGINS: Final = 4
-"""Sign-ins of one browser at once; with a session they fit the 8 KB that proxies take of a header."""
+"""Concurrent sign-ins of one browser. With a session they fit the 8 KB that proxies allow for a header."""
 LOGIN_SECONDS: Final = 600
-"""How long somebody may take at the issuer."""
+"""Time that a person may take at the issuer."""
 _FORM_TOKEN_CHARACTERS = 32
 _SESSION = "session"
-# Of this service, and nothing that a browser could take for another's address.
+# A path of this service that no browser takes for another host.
 _OWN_PATH = re.compile(r"/(?![/\\])[A-Za-z0-9/._~-]{0,500}")
 
 
 def is_own_path(path: str) -> bool:
-    """Whether a path may be gone to after signing in."""
+    """Returns true if a path may be visited after sign-in."""
     return _OWN_PATH.fullmatch(path) is not None
 
 
 class SealedValues:
-    """Values that travel through a browser and come back as they were, until they end."""
+    """Values that travel through a browser unchanged, until they expire."""
 
     def __init__(self, key: bytes, clock: Callable[[], float] = time.time) -> None:
         self._key = key
         self._clock = clock
 
     def seal_value(self, value: object, seconds: float) -> str:
-        """A text that stands for ``value`` as long as ``seconds``."""
+        """Returns a text that seals ``value`` for ``seconds``."""
         content = _encode_base64(
             json.dumps([int(self._clock() + seconds), value], separators=(",", ":")).encode()
         )
         return f"{content}.{self._compute_mac(content)}"
 
     def unseal_value(self, text: str) -> Any:  # noqa: ANN401
-        """What a text stands for; None if it was not sealed here to the letter, or has ended."""
+        """Returns the value of a sealed text. None if it was not sealed here, was changed, or has expired."""
         content, _, mac = text.partition(".")
         if not hmac.compare_digest(self._compute_mac(content).encode(), mac.encode()):
             return None
@@ -81,23 +81,23 @@ def _encode_base64(content: bytes) -> str:
 
 
 class HostCookies:
-    """Cookies of this host alone, which no script reads; over TLS only, unless it is served on loopback."""
+    """Cookies of this host only, not readable by scripts. They need TLS, unless served on loopback."""
 
     def __init__(self, *, is_secure: bool) -> None:
         self._prefix = "__Host-ironlaw-" if is_secure else "ironlaw-"
         self._secure = "; Secure" if is_secure else ""
 
     def get_value(self, scope: Scope, name: str) -> str:
-        """The value of a cookie; empty where there is none, or one too many to know which is ours."""
+        """Returns the value of a cookie. Empty if there is none, or more than one."""
         values = [value for found, value in self._list_pairs(scope) if found == name]
         return values[0] if len(values) == 1 else ""
 
     def list_names(self, scope: Scope, beginning: str) -> list[str]:
-        """Names of the cookies that begin like this; browsers send the oldest first."""
+        """Returns the names of the cookies that begin with ``beginning``. Browsers send the oldest first."""
         return [name for name, _ in self._list_pairs(scope) if name.startswith(beginning)]
 
     def _list_pairs(self, scope: Scope) -> Iterator[tuple[str, str]]:
-        """Name and value of the cookies of this host."""
+        """Yields name and value of the cookies of this host."""
         for header, sent in scope["headers"]:
             for pair in sent.decode("latin-1").split(";") if header == b"cookie" else ():
                 name, _, value = pair.strip().partition("=")
@@ -105,28 +105,28 @@ class HostCookies:
                     yield name.removeprefix(self._prefix), value
 
     def build_header(self, name: str, value: str, seconds: int) -> str:
-        """What sets a cookie; for 0 seconds, what removes it."""
+        """Returns the header that sets a cookie. With 0 seconds it removes the cookie."""
         return (
             f"{self._prefix}{name}={value}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Lax{self._secure}"
         )
 
 
 class PageVisitor(NamedTuple):
-    """Who reads a page."""
+    """Visitor of a page."""
 
     subject: Principal
     form_token: str
-    """Proves of a form that it was read in the session that sends it."""
+    """Token that proves that a form was read in the session that sends it."""
     session_id: str = ""
 
     @property
     def is_signed_in(self) -> bool:
-        """Whether there is a session that could be ended."""
+        """Returns true if there is a session that can be ended."""
         return self.subject.kind is PrincipalKind.TOKEN
 
 
 class PageAuthenticator:
-    """Admits who reads a page: everybody in open mode, else those who have signed in."""
+    """Admits visitors of pages: everybody in open mode, else people who have signed in."""
 
     def __init__(
         self,
@@ -149,7 +149,7 @@ class PageAuthenticator:
         self.cookies = HostCookies(is_secure=is_secure)
 
     def admit(self, scope: Scope, needed: Permission | None) -> None:
-        """Note in ``scope`` who reads, or refuse."""
+        """Stores the visitor in ``scope``. Raises a problem if there is none."""
         visitor = self.find_visitor(scope)
         if visitor is None:
             raise SignInRequired if self._has_login else SignInUnavailable
@@ -157,7 +157,7 @@ class PageAuthenticator:
         scope["state"]["visitor"] = visitor
 
     def find_visitor(self, scope: Scope) -> PageVisitor | None:
-        """Who reads, if that is known."""
+        """Returns the visitor, if known."""
         if self._is_open:
             return PageVisitor(LOCAL, self._compute_form_token(LOCAL.id))
         session = self._sealed.unseal_value(self.cookies.get_value(scope, _SESSION))
@@ -173,14 +173,14 @@ class PageAuthenticator:
         return PageVisitor(subject, self._compute_form_token(session_id), session_id)
 
     def check_may_begin(self, subject: Principal) -> None:
-        """Refuse to sign in somebody who is disabled, or whose tenant is not there or disabled."""
+        """Refuses to sign in a disabled person, or a person of an unknown or disabled tenant."""
         if not self._has_tenant(subject.tenant_id):
             raise SignInFailed("Your tenant is not known here, or disabled")
         if self._endings.has_ended_person(subject, now()):
             raise SignInFailed("You are disabled here")
 
     def begin_session(self, subject: Principal) -> str:
-        """A new session of somebody who has just proved who they are, as what sets its cookie."""
+        """Returns the cookie header of a new session for a person who has just signed in."""
         began_at, scopes = now().timestamp(), sorted(subject.scopes)
         session = [secrets.token_hex(16), began_at, subject.id, subject.tenant_id, scopes, subject.person]
         return self.cookies.build_header(
@@ -188,7 +188,7 @@ class PageAuthenticator:
         )
 
     def build_removal_cookie(self) -> str:
-        """What removes the cookie of a session from the browser that is asked to; copies are left alone."""
+        """Returns the header that removes the session cookie from one browser. Copies are unaffected."""
         return self.cookies.build_header(_SESSION, "", 0)
 
     def _compute_form_token(self, session_id: str) -> str:
@@ -196,7 +196,7 @@ class PageAuthenticator:
 
 
 def _render_problem(problem: Problem, scope: Scope) -> Response:
-    """A problem as a page; whoever has to sign in is sent there, and back again."""
+    """Returns a problem as a page. A visitor who has to sign in is redirected, and returns afterwards."""
     if isinstance(problem, SignInRequired) and scope["method"] == "GET":
         return build_redirect(f"{LOGIN_PATH}?next={quote(scope['path'], safe='')}")
     visitor = scope["state"].get("visitor")
@@ -204,12 +204,12 @@ def _render_problem(problem: Problem, scope: Scope) -> Response:
 
 
 class AuthenticatedPageRoute(PageRoute):
-    """A route of pages for people who have signed in, where that is asked."""
+    """A route of pages for people who have signed in, if sign-in is required."""
 
     problem_page = staticmethod(_render_problem)
 
     async def let_in(self, scope: Scope) -> None:
-        """Refuse whoever may not read the page."""
+        """Refuses visitors who may not read the page."""
         visitors: PageAuthenticator = scope["app"].state.visitors
         visitors.admit(scope, self.permission)
 
@@ -220,11 +220,11 @@ def _get_visitor(request: Request) -> PageVisitor:
 
 
 VisitorDependency = Annotated[PageVisitor, Depends(_get_visitor)]
-"""Who reads the page."""
+"""Visitor of the page."""
 
 
 def check_form(visitor: PageVisitor, form: Mapping[str, str]) -> None:
-    """Refuse a form that was not read in the session that sends it."""
+    """Refuses a form that was not read in the session that sends it."""
     if not hmac.compare_digest(visitor.form_token.encode(), form.get(FORM_TOKEN, "").encode()):
         raise FormRefused
 
@@ -235,4 +235,4 @@ def _check_own_form(visitor: VisitorDependency, form: FormFields) -> Form:
 
 
 SameSessionForm = Annotated[Form, Depends(_check_own_form)]
-"""Fields of a form that the visitor has read here."""
+"""Fields of a form that the visitor has read in this session."""

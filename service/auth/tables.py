@@ -1,4 +1,4 @@
-"""Tenants, their API keys, ended sessions, and what tells whether the service still has its secret."""
+"""Tables of tenants, API keys, ended sessions, and the fingerprint of the service's secret."""
 
 from datetime import datetime
 
@@ -22,7 +22,7 @@ class TenantRow(Base):
 
 
 class ApiKeyRow(Base):
-    """One key. During a rotation the secret and the next one both open; afterwards only the next."""
+    """One API key. During a rotation both secrets work, afterwards only the next one."""
 
     __tablename__ = "api_keys"
 
@@ -35,11 +35,11 @@ class ApiKeyRow(Base):
     rotation_ends_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)
     created_by: Mapped[str | None] = mapped_column(String(300))
-    """Name of the subject that made it; unknown of keys older than the column."""
+    """Name of the subject that made the key. Unknown for keys older than the column."""
     lineage: Mapped[list[str]] = mapped_column(Json)
-    """Whoever made it, the maker of the key that that was done with, and so on to the first."""
+    """Subject that made the key, the maker of the key that it was made with, and so on to the first."""
     handed_to: Mapped[list[str]] = mapped_column(Json, default=list)
-    """Whoever was handed a secret of it by a rotation, with their lineage."""
+    """Subjects that were handed a secret of the key by a rotation, with their lineage."""
     expires_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
     revoked_at: Mapped[datetime | None] = mapped_column(UtcDateTime, index=True)
     last_used_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
@@ -47,7 +47,7 @@ class ApiKeyRow(Base):
 
 
 class PastKeyRow(Base):
-    """The lineage of a key that was removed long after it ended; what was done by it is still somebody's."""
+    """Lineage of a key that was removed long after it ended. It still attributes what was done by the key."""
 
     __tablename__ = "past_api_keys"
 
@@ -57,7 +57,7 @@ class PastKeyRow(Base):
 
 
 class IdentityRow(Base):
-    """Who a subject of the issuer was verified to be when it wrote something. It is never taken back."""
+    """Verified identity of a subject of the issuer at the time of a write. It is never removed."""
 
     __tablename__ = "identities"
     __table_args__ = (
@@ -71,13 +71,13 @@ class IdentityRow(Base):
     person: Mapped[str] = mapped_column(String(300))
     seen_at: Mapped[datetime] = mapped_column(UtcDateTime)
     disabled_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
-    """Since when what they have handed out does nothing any more; absent unless they are disabled."""
+    """Time from which credentials that the person handed out are refused. Absent unless disabled."""
 
 
 class EndedSessionRow(Base):
-    """A session of a browser that was ended before its time, or all of a person that began until then.
+    """A browser session that was ended early, or everything of a person that began until then.
 
-    What it is about is known by an id that names nobody.
+    The id does not name the person.
     """
 
     __tablename__ = "ended_sessions"
@@ -86,7 +86,7 @@ class EndedSessionRow(Base):
     id: Mapped[str] = mapped_column(String(100), primary_key=True)
     ended_at: Mapped[datetime] = mapped_column(UtcDateTime)
     expires_at: Mapped[datetime] = mapped_column(UtcDateTime, index=True)
-    """By then every session that it is about has ended by itself."""
+    """Time by which every session of the record has ended by itself."""
 
 
 class InstallationRow(Base):

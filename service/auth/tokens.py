@@ -1,4 +1,4 @@
-"""Callers with a key or with a token of the configured issuer."""
+"""Authentication of callers with a key or with a token of the configured issuer."""
 
 from datetime import UTC, datetime
 
@@ -14,7 +14,7 @@ _RETRY = {"Retry-After": "10"}
 
 
 class Authenticator:
-    """From a bearer credential to a subject."""
+    """Resolves a bearer credential to a subject."""
 
     def __init__(self, keys: LiveKeys, issuer: Issuer, endings: SessionRevocations) -> None:
         self._keys = keys
@@ -22,7 +22,7 @@ class Authenticator:
         self._tokens = TokenVerifier(issuer)
 
     async def __call__(self, credential: str) -> Principal:
-        """The subject behind ``credential``."""
+        """Returns the subject of ``credential``."""
         if credential.startswith(_KEY_PREFIX):
             return self._keys.check(credential)
         try:

@@ -1,4 +1,4 @@
-"""Operations on benchmark suites, runs and results, and the end of a lease."""
+"""Operations on benchmark suites, runs and results, and on the completion of leases."""
 
 from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
@@ -82,19 +82,19 @@ def _checked(content_digest: ContentDigest, content: RawBody) -> bytes:
 
 
 Content = Annotated[bytes, Depends(_checked)]
-"""The bytes of a record, which have arrived as they were sent."""
+"""The bytes of a record, checked against their digest."""
 
 
 @suites.get("", response_model=BenchmarkSuitePage)
 def list_benchmark_suites(suites: Suites) -> Response:
-    """Every suite that comes with the service."""
+    """Lists every suite that comes with the service."""
     items = [suite.model_dump(mode="json") for suite in suites.values()]
     return json_response({"items": items, "next_page_token": None})
 
 
 @suites.get("/{id:name}", response_model=BenchmarkSuite)
 def get_benchmark_suite(suites: Suites, id: SuitePath) -> Response:
-    """A suite: what is measured, how long, and what the figures mean."""
+    """Returns a suite: its benchmarks, their duration, and the meaning of their figures."""
     if id not in suites:
         raise SuiteNotFound
     return json_response(suites[id].model_dump(mode="json"))
@@ -102,7 +102,7 @@ def get_benchmark_suite(suites: Suites, id: SuitePath) -> Response:
 
 @runs.get("", response_model=BenchmarkRunPage)
 def list_benchmark_runs(read: Read, query: Annotated[BenchmarkRunQuery, Query()]) -> Response:
-    """A page of the tenant's runs, the newest first."""
+    """Lists the tenant's benchmark runs, the newest first."""
     page = read.page(query, NEWEST_FIRST, "benchmark-runs", query.state, query.node_id, query.suite_id)
     with read.session() as session:
         rows = repository.list_runs(
@@ -117,32 +117,32 @@ def list_benchmark_runs(read: Read, query: Annotated[BenchmarkRunQuery, Query()]
 
 @runs.post("", status_code=201, response_model=BenchmarkRun, responses=LOCATED)
 def create_benchmark_run(write: Write, suites: Suites, body: BenchmarkRunRequest) -> Response:
-    """Ask for a suite to be run on a node."""
+    """Requests a run of a suite on a node."""
     return write.run(body, lambda session: service.create_run(session, write.tenant_id, body, suites))
 
 
 @runs.get("/{id:name}", response_model=BenchmarkRun)
 def get_benchmark_run(read: Read, id: RunPath) -> Response:
-    """A run with its progress and its figures."""
+    """Returns a benchmark run with its progress and its figures."""
     with read.session() as session:
         return json_response(service.get_run(session, read.tenant_id, id))
 
 
 @runs.post("/{id:name}:cancel", response_model=BenchmarkRun)
 def cancel_benchmark_run(write: Write, id: RunPath) -> Response:
-    """Let a run end: at once while it waits, or when its node hears of it."""
+    """Cancels a benchmark run. A waiting run ends at once, any other when its node learns of it."""
     return write.run(None, lambda session: service.cancel_run(session, write.tenant_id, id))
 
 
 @runs.post("/{id:name}:validate", status_code=202, response_model=BenchmarkRun)
 def validate_benchmark_run(write: Write, id: RunPath) -> Response:
-    """Validate the results of a run again, with the peers and the catalog as they are now."""
+    """Validates the results of a run again, with the present peers and the present catalog."""
     return write.run(None, lambda session: service.request_validation(session, write.tenant_id, id))
 
 
 @results.get("", response_model=BenchmarkResultPage)
 def list_benchmark_results(read: Read, query: Annotated[BenchmarkResultQuery, Query()]) -> Response:
-    """A page of the tenant's results, the last received first."""
+    """Lists the tenant's results, the last received first."""
     order = newest_first("received_at")
     page = read.page(query, order, "benchmark-results", query.get_allowed_values(), query.verdict)
     with read.session() as session:
@@ -152,16 +152,16 @@ def list_benchmark_results(read: Read, query: Annotated[BenchmarkResultQuery, Qu
 
 @results.get(":compare", response_model=BenchmarkComparison, responses={404: {}})
 def compare_benchmark_results(read: Read, query: Annotated[ComparisonQuery, Query()]) -> Response:
-    """The runs of one benchmark on equal hardware beside a baseline: over time, and across nodes."""
+    """Compares the runs of one benchmark on equal hardware with a baseline, over time and across nodes."""
     with read.session() as session:
         return json_response(service.compare_runs(session, read.tenant_id, query))
 
 
 @results.get(":regressions", response_model=BenchmarkRegressionList)
 def list_benchmark_regressions(read: Read, query: Annotated[RegressionQuery, Query()]) -> Response:
-    """What has become worse: against earlier runs of a node, and against other nodes of equal hardware.
+    """Lists regressions: against earlier runs of a node, and against other nodes of equal hardware.
 
-    A difference is real where the samples lie apart, in time and in cycles, as in comparisons.
+    A difference counts if the samples lie apart, in time and in cycles, as in comparisons.
     """
     with read.session() as session:
         return json_response(regressions.find_regressions(session, read.tenant_id, query))
@@ -169,7 +169,7 @@ def list_benchmark_regressions(read: Read, query: Annotated[RegressionQuery, Que
 
 @results.get(":export", response_class=Response, responses=EXPORTED)
 def export_benchmark_results(read: Read, query: Annotated[ExportQuery, Query()]) -> Response:
-    """Results as a table with a row each, the last received first, as CSV or Parquet."""
+    """Exports results as CSV or Parquet with one row each, the last received first."""
     write = {"csv": export.render_csv, "parquet": export.render_parquet}[query.format]
     name = f"benchmark-results.{query.format}"
     return StreamingResponse(
@@ -180,7 +180,7 @@ def export_benchmark_results(read: Read, query: Annotated[ExportQuery, Query()])
 
 
 def _pages(read: ReadRequest, query: ExportQuery) -> Iterator[Sequence[dict[str, Any]]]:
-    """Results some at a time, each in a transaction of its own: whoever reads slowly holds none."""
+    """Yields results in batches, each read in a transaction of its own; a slow reader holds none."""
     after = None
     while True:
         with read.session() as session:
@@ -194,7 +194,7 @@ def _pages(read: ReadRequest, query: ExportQuery) -> Iterator[Sequence[dict[str,
 
 @results.get("/{id:name}", response_model=StoredBenchmarkResult)
 def get_benchmark_result(read: Read, id: ResultPath) -> Response:
-    """A result with its raw samples, and what the service computed from them."""
+    """Returns a result with its raw samples, and the figures that the service computed from them."""
     with read.session() as session:
         result, record = service.get_result(session, read.tenant_id, id)
     content = to_json(result)[:-1] + b',"record":' + record.encode() + b"}"
@@ -211,10 +211,10 @@ def report_benchmark_result(
     content: Content,
     body: BenchmarkResultReport,
 ) -> Response:
-    """Store a result as it is sent, once, however often it is sent; for the node that measured it.
+    """Stores a result as it is sent, once, however often it is sent. Only for the node that measured it.
 
-    It is kept whatever became of its lease, and the receipt says so. The same id with other content is
-    refused, and so is what is of no run that the node was granted, or more than a node may hand in a day.
+    The result is stored even if its lease has ended, and the receipt says so. The same id with other content
+    is refused, as is a result of a run that the node was not granted, and more than a node may send in a day.
     """
     if body.result_id != id:
         raise NotAsAsked("", FieldError("/result_id", "ANOTHER_RESULT", "is not the id of the address"))
@@ -229,7 +229,7 @@ def report_benchmark_result(
 def complete_lease(
     transactions: Transactions, node: CallingNode, id: LeasePath, body: LeaseCompletionRequest
 ) -> Response:
-    """End a lease, for the node that holds it: only once every result that it names is stored."""
+    """Completes a lease once every result that it names is stored. Only for the node that holds it."""
     with transactions.open_writer() as session:
         completed = service.complete_lease(session, node, id, body)
     return json_response(completed.model_dump(mode="json"))

@@ -30,7 +30,7 @@ CalibrationPath = Annotated[ResourceId, Path(description="Id of the calibration.
 
 @router.get("", response_model=CalibrationPage)
 def list_calibrations(read: Read, query: Annotated[CalibrationQuery, Query()]) -> Response:
-    """A page of the tenant's calibrations, the newest first."""
+    """Lists the tenant's calibrations, the newest first."""
     allowed = query.get_allowed_values()
     page = read.page(query, NEWEST_FIRST, "calibrations", allowed)
     with read.session() as session:
@@ -40,7 +40,7 @@ def list_calibrations(read: Read, query: Annotated[CalibrationQuery, Query()]) -
 
 @router.post(":withdraw", response_model=WithdrawnCalibrations, responses=_CHANGED)
 def withdraw_node_calibrations(write: CatalogWrite, body: NodeCalibrationWithdrawalRequest) -> Response:
-    """Let nothing count that a node has measured so far: it proved bad.
+    """Withdraws all calibrations of a node, because the node proved bad.
 
     Its next runs make new calibrations.
     """
@@ -54,7 +54,7 @@ def withdraw_node_calibrations(write: CatalogWrite, body: NodeCalibrationWithdra
 
 @router.get("/{id:name}", response_model=CalibrationDetails)
 def get_calibration(read: Read, id: CalibrationPath) -> Response:
-    """A calibration: every figure, and the results, runs and conditions that it rests on."""
+    """Returns a calibration: every figure, and the results, runs and conditions behind it."""
     with read.session() as session:
         return json_response(service.get_calibration(session, read.tenant_id, id))
 
@@ -63,9 +63,9 @@ def get_calibration(read: Read, id: CalibrationPath) -> Response:
 def withdraw_calibration(
     write: CatalogWrite, id: CalibrationPath, body: CalibrationWithdrawalRequest
 ) -> Response:
-    """Let a calibration count no more, for good; the one that it superseded counts again.
+    """Withdraws a calibration permanently. The calibration that it superseded counts again.
 
-    The results that it brought are never drawn from again.
+    Its results are never used for a calibration again.
     """
     return write.run(
         body, lambda session: service.withdraw_calibration(session, write.tenant_id, id, body.reason)

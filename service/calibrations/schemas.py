@@ -1,4 +1,4 @@
-"""Shapes of calibrations."""
+"""Requests and answers of calibrations."""
 
 from typing import Annotated, Any, Literal
 
@@ -22,77 +22,77 @@ CalibrationDocument = Annotated[
 
 
 class Calibration(StrictModel):
-    """Figures of one device, drawn once and never changed."""
+    """Figures of one device, derived once and never changed."""
 
     id: ResourceId
-    """Named by the answers that it moved."""
+    """Id of the calibration, as in `evidence.calibration_ids` of answers."""
     number: Integer
-    """Counts the sets of one node and hardware, or is 1 of an import."""
+    """Sequence number among the calibrations of one node and hardware. 1 for an import."""
     origin: CalibrationOrigin
-    """Drawn from the benchmarks of a node, or from measurements of others that were imported."""
+    """Origin of the figures: benchmarks of a node, or imported measurements."""
     state: CalibrationState
-    """Only an `active` one counts; a newer one supersedes it."""
+    """State of the calibration. Only an `active` one is used; a newer one supersedes it."""
     reason: ShortText | MISSING = MISSING
-    """Why it was withdrawn."""
+    """Reason of the withdrawal."""
     device: DeviceKind
-    """Kind of device that was measured; one of a processor says nothing of accelerators."""
+    """Kind of device that was measured. A calibration of a processor is not used for accelerators."""
     node_id: ResourceId | MISSING = MISSING
-    """Node that measured it."""
+    """Node that measured the device."""
     hardware: ShortText | MISSING = MISSING
-    """What the driver calls it."""
+    """Name of the device, as the driver reports it."""
     hardware_sha256: Digest | MISSING = MISSING
-    """Digest of the numbers that identify it."""
+    """SHA-256 of the numbers that identify the device."""
     accelerator_id: ResourceId | MISSING = MISSING
-    """Accelerator of the catalog that it is; absent where none has its name, memory and power limit."""
+    """Accelerator of the catalog that the device is. Absent if none has its name, memory and power limit."""
     generation: Name | MISSING = MISSING
     """Architecture of that accelerator."""
     power_limit_watts: float | MISSING = MISSING
-    """Limit that was enforced."""
+    """Enforced power limit."""
     driver_major: Integer | MISSING = MISSING
-    """Branch of the driver."""
+    """Major version of the driver."""
     rests_on: CalibrationDocument | MISSING = MISSING
-    """Of an import: which one."""
+    """Import that the figures come from. Present for imported figures."""
     created_at: AwareDatetime
-    """When it was drawn."""
+    """Time at which the calibration was made."""
     ended_at: AwareDatetime | MISSING = MISSING
-    """When it was superseded or withdrawn."""
+    """Time at which the calibration was superseded or withdrawn."""
 
 
 class CalibratedFigure(StrictModel):
-    """One constant, and what it rests on."""
+    """One constant and its evidence."""
 
     name: Name
     """Group, quantity and number format, such as `operators.matrix_peak.bf16`."""
     unit: Name
     """Unit of the figure."""
     value: float
-    """Middle of the runs."""
+    """Median over the runs."""
     low: float
-    """Least of what was measured."""
+    """Smallest measured value."""
     high: float
-    """Most of it."""
+    """Largest measured value."""
     runs: Integer | MISSING = MISSING
-    """Runs behind it."""
+    """Number of runs."""
     limit: float | MISSING = MISSING
-    """What the data sheet states, in the same unit; absent where the figure is no share of anything."""
+    """Limit of the data sheet, in the same unit. Absent if the figure is not a share of a limit."""
     share: float | MISSING = MISSING
-    """Value over limit: what planning counts with."""
+    """Value over limit, which planning uses."""
     source: ShortText | MISSING = MISSING
-    """What measured it, in words."""
+    """Source of the measurement."""
     method: ShortText | MISSING = MISSING
-    """How the figure follows from what was measured."""
+    """Derivation of the figure from the measurements."""
     benchmarks: Annotated[list[Name], Field(max_length=500)] | MISSING = MISSING
     """Names of the benchmarks."""
     result_ids: Annotated[list[ResultId], Field(max_length=10_000)] | MISSING = MISSING
-    """Accepted results that it was drawn from."""
+    """Accepted results that the figure was derived from."""
     run_ids: Annotated[list[ResultId], Field(max_length=10_000)] | MISSING = MISSING
-    """Runs of those."""
+    """Runs of those results."""
     conditions: CalibrationDocument | MISSING = MISSING
-    """Middle of each condition under which they were measured, or the word that all agree in."""
+    """Median of each condition of the measurements, or the text that they agree on."""
 
 
 class MessageResidual(StrictModel):
-    """How far one size lies off its line."""
+    """Deviation of one message size from the fitted line."""
 
     message_bytes: float
     """Size of the message."""
@@ -101,44 +101,44 @@ class MessageResidual(StrictModel):
 
 
 class CollectiveFit(StrictModel):
-    """The line through the times of one collective: seconds are alpha and bytes over beta."""
+    """Line fitted to the times of one collective: seconds are alpha plus bytes over beta."""
 
     collective: Name
-    """What was exchanged."""
+    """Collective operation that was timed."""
     devices: Integer
     """Devices that took part."""
     algorithm: Name | MISSING = MISSING
-    """What the library was told to use; absent where it chose."""
+    """Algorithm that the library was told to use. Absent if the library chose it."""
     alpha_seconds: float
-    """What an empty message takes."""
+    """Time of an empty message."""
     beta_bytes_per_second: float
-    """Rate of what comes on top."""
+    """Rate of the additional bytes."""
     residuals: Annotated[list[MessageResidual], Field(max_length=1000)]
-    """What the line leaves, by size."""
+    """Deviations from the line, by message size."""
 
 
 class EndToEndMeasurement(StrictModel):
-    """A measured end-to-end figure beside the question that it answers."""
+    """A measured end-to-end figure and the request of the estimate for it."""
 
     operation: Name
-    """Estimate that answers it."""
+    """Estimate that answers the question."""
     family: Name
-    """Kind of answer."""
+    """Kind of figure."""
     figure: Name | MISSING = MISSING
     """JSON Pointer of the figure in the answer."""
     measured: float
-    """In the unit of the figure."""
+    """Measured value, in the unit of the figure."""
     question: CalibrationDocument
-    """Body of the estimate."""
+    """Body of the request."""
 
 
 class CalibrationDetails(Calibration):
-    """A calibration with every figure and what each rests on."""
+    """A calibration with every figure and its evidence."""
 
     figures: Annotated[list[CalibratedFigure], Field(max_length=500)]
     """Constants of the device."""
     fits: Annotated[list[CollectiveFit], Field(max_length=500)]
-    """Lines through the times of collectives."""
+    """Lines fitted to the times of collectives."""
     answers: Annotated[list[EndToEndMeasurement], Field(max_length=10_000)]
     """Measured answers to whole questions."""
 
@@ -152,24 +152,24 @@ class CalibrationPage(StrictModel):
 
 
 class WithdrawnCalibrations(StrictModel):
-    """What was withdrawn together."""
+    """Calibrations that were withdrawn together."""
 
     items: Annotated[list[Calibration], Field(max_length=10_000)]
     """Calibrations, the oldest first."""
 
 
 class CalibrationWithdrawalRequest(StrictModel):
-    """Why a calibration shall count no more."""
+    """Reason why a calibration no longer counts."""
 
     reason: Text
-    """What was found out."""
+    """Finding that led to the withdrawal."""
 
 
 class NodeCalibrationWithdrawalRequest(CalibrationWithdrawalRequest):
-    """Why nothing that a node has measured shall count."""
+    """Withdrawal of everything that a node has measured."""
 
     node_id: ResourceId
-    """Node that proved bad."""
+    """Node whose calibrations are withdrawn."""
 
 
 class CalibrationQuery(PageQuery):
@@ -187,6 +187,6 @@ class CalibrationQuery(PageQuery):
     """Accelerators of the catalog to list."""
 
     def get_allowed_values(self) -> dict[str, list[Any]]:
-        """Values that each column may have."""
+        """Returns the allowed values of each column."""
         names = CalibrationQuery.model_fields.keys() - PageQuery.model_fields.keys()
         return {name: list(getattr(self, name)) for name in sorted(names)}

@@ -1,4 +1,4 @@
-"""What reading the catalog answers with, and how the document describes answers of every resource."""
+"""Answers to reads of the catalog, and their description in the API document."""
 
 import hashlib
 import json
@@ -19,11 +19,11 @@ from service.schemas.base import ResourceId
 
 RowId = Annotated[ResourceId, Path(alias="id", description="Id of the row.")]
 IfNoneMatch = Annotated[
-    str, Header(max_length=200, description="ETag of what the caller has; 304 if it still holds.")
+    str, Header(max_length=200, description="ETag of the caller's copy; 304 if it is still current.")
 ]
 READ: dict[int | str, dict[str, Any]] = {
     200: {"headers": ETAG},
-    304: {"description": "What the caller has still holds.", "headers": ETAG},
+    304: {"description": "The caller's copy is still current.", "headers": ETAG},
 }
 CREATED: dict[int | str, dict[str, Any]] = {201: {"headers": ETAG | REVISED | LOCATED[201]["headers"]}}
 CHANGED: dict[int | str, dict[str, Any]] = {200: {"headers": ETAG | REVISED}}
@@ -43,7 +43,7 @@ def build_page_response(
     tokens: PageTokens,
     if_none_match: str,
 ) -> Response:
-    """A page of the rows that a tenant sees and that match the filters."""
+    """Returns a page of the rows that a tenant sees and that match the filters."""
     given = query.model_dump(exclude_unset=True, mode="json")
     filters = {name: value for name, value in given.items() if name not in _PAGING}
     canonical = json.dumps([resource.name, tenant_id, query.order_by, filters], sort_keys=True)
@@ -64,7 +64,7 @@ def build_page_response(
 def build_row_response(
     row: RowDocument, if_none_match: str, answer: Callable[[RowDocument], Mapping[str, Any]] = dict
 ) -> Response:
-    """One row, which ``answer`` makes a body of."""
+    """Returns one row, whose body is built by ``answer``."""
     headers = {"ETag": service.build_etag(row)} | _REVALIDATE
     if _has_etag(if_none_match, headers["ETag"]):
         return Response(status_code=304, headers=headers)
@@ -72,6 +72,6 @@ def build_row_response(
 
 
 def _has_etag(if_none_match: str, etag: str) -> bool:
-    """Whether a list of validators holds ``etag``, by weak comparison (RFC 9110, section 13.1.2)."""
+    """Returns true if a list of validators has ``etag``, by weak comparison (RFC 9110, section 13.1.2)."""
     given = (validator.strip().removeprefix("W/") for validator in if_none_match.split(","))
     return any(validator in ("*", etag) for validator in given)

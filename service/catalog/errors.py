@@ -1,22 +1,22 @@
-"""What can go wrong with a catalog row."""
+"""Problems of catalog rows."""
 
 from service.kit.http.problems import Conflict, FieldError, NotFound, Unprocessable
 
 
 class RowNotFound(NotFound):
-    """There is no such row."""
+    """The row does not exist."""
 
     code, title = "ROW_NOT_FOUND", "There is no row of this id"
 
 
 class RowExists(Conflict):
-    """The id or an alias is taken."""
+    """The id or an alias belongs to another row."""
 
     code, title = "ROW_EXISTS", "The id or an alias is taken"
 
 
 class RowShipped(Conflict):
-    """The row ships with the service; a copy of the tenant's own can be changed."""
+    """The row ships with the service. The tenant can copy it and change the copy."""
 
     code, title = "ROW_SHIPPED", "Rows that ship with the service are read-only"
 
@@ -28,6 +28,6 @@ class RowInUse(Conflict):
 
 
 def build_unknown_reference(member: str, resource: str) -> Unprocessable:
-    """A member names a row that does not exist."""
+    """Returns the problem that a member names a row that does not exist."""
     detail = f"there is no row of this id among {resource}"
     return Unprocessable("A member refers to no row", FieldError(f"/{member}", "UNKNOWN_REFERENCE", detail))

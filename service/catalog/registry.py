@@ -1,4 +1,4 @@
-"""Every resource of the catalog, registered once: its schema, its table, its data and its rules."""
+"""Registry of the catalog's resources, each with its schema, its table, its data and its rules."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -46,11 +46,11 @@ def _derive_nothing(_document: RowDocument) -> RowDocument:
 
 @dataclass(frozen=True, kw_only=True)
 class Resource:
-    """One kind of row. Its table names it, in addresses, scopes, operations and the folder of its data.
+    """One kind of row. Its table names it in addresses, scopes, operations and the folder of its data.
 
     ``references`` maps a member to the resource whose id it holds. ``derive`` computes members that the table
     keeps and the answer has, but callers do not send, and raises :class:`PlanningError` for a row that
-    contradicts itself. ``read`` makes a row of what the shipped file says.
+    contradicts itself. ``read`` turns an entry of the shipped file into a row.
     """
 
     description: str
@@ -59,37 +59,37 @@ class Resource:
     input: type[RowInput]
     query: type[ListQuery]
     example: RowDocument
-    """A body that creates a row."""
+    """Example body that creates a row."""
     example_patch: RowDocument
-    """A body that changes it."""
+    """Example body that changes the row."""
     references: Mapping[str, str] = field(default_factory=dict)
     derive: Callable[[RowDocument], RowDocument] = _derive_nothing
     read: Callable[[RowDocument], RowDocument] = dict
 
     @property
     def name(self) -> str:
-        """Its name, in the plural."""
+        """Name of the resource, in the plural."""
         name: str = self.table.__tablename__
         return name
 
     @property
     def kind(self) -> str:
-        """What one of its rows is called."""
+        """Name of one row."""
         return self.name.removesuffix("s")
 
     @property
     def path(self) -> str:
-        """Its name in addresses and scopes."""
+        """Name of the resource in addresses and scopes."""
         return self.name.replace("_", "-")
 
     @cached_property
     def patch(self) -> type[StrictModel]:
-        """The shape of a change."""
+        """Shape of a change."""
         return build_patch_shape(self.input, f"{self.schema.__name__}Patch")
 
     @cached_property
     def page(self) -> Any:  # noqa: ANN401
-        """The shape of a page."""
+        """Shape of a page."""
         members = {"items": list[self.schema], "next_page_token": NextPageToken}  # type: ignore[name-defined]
         page = TypedDict(f"{self.schema.__name__}Page", members)  # type: ignore[misc]
         page.__doc__ = f"A page of {self.name.replace('_', ' ')}."
@@ -97,7 +97,7 @@ class Resource:
 
 
 MODELS = Resource(
-    description="Architectures with a name.",
+    description="Models: architectures with a name.",
     table=ModelRow,
     schema=models.Model,
     input=models.ModelRequest,
@@ -128,7 +128,7 @@ LINKS = Resource(
     example_patch=links.EXAMPLE_PATCH,
 )
 OFFERS = Resource(
-    description="Dated prices.",
+    description="Dated prices of instances with accelerators.",
     table=OfferRow,
     schema=offers.Offer,
     input=offers.OfferRequest,
@@ -139,7 +139,7 @@ OFFERS = Resource(
     derive=derive_prices,
 )
 TOKEN_PRICES = Resource(
-    description="What providers charge for tokens, for comparison.",
+    description="List prices of tokens by provider, for comparison.",
     table=TokenPriceRow,
     schema=token_prices.TokenPrice,
     input=token_prices.TokenPriceRequest,
@@ -150,7 +150,7 @@ TOKEN_PRICES = Resource(
     derive=check_prices,
 )
 TARIFFS = Resource(
-    description="What electricity is charged by: dated charges on a local clock.",
+    description="Electricity tariffs: dated charges on a local clock.",
     table=TariffRow,
     schema=tariffs.Tariff,
     input=tariffs.TariffRequest,
@@ -160,7 +160,7 @@ TARIFFS = Resource(
     derive=check_terms,
 )
 EXCHANGE_RATES = Resource(
-    description="What currencies were worth in others, by day.",
+    description="Exchange rates of currencies by day.",
     table=ExchangeRateRow,
     schema=exchange_rates.ExchangeRate,
     input=exchange_rates.ExchangeRateRequest,
@@ -180,7 +180,7 @@ GRIDS = Resource(
     derive=check_grid,
 )
 SITES = Resource(
-    description="Buildings.",
+    description="Buildings that house devices, with their grid and tariff.",
     table=SiteRow,
     schema=sites.Site,
     input=sites.SiteRequest,
@@ -193,6 +193,6 @@ SITES = Resource(
 
 _IN_ORDER = (MODELS, ACCELERATORS, LINKS, OFFERS, TOKEN_PRICES, TARIFFS, EXCHANGE_RATES, GRIDS, SITES)
 RESOURCES: Mapping[str, Resource] = {resource.name: resource for resource in _IN_ORDER}
-"""By name, in the order of the API document."""
+"""Resources by name, in the order of the API document."""
 KINDS: Mapping[str, Resource] = {resource.kind: resource for resource in _IN_ORDER}
-"""By what one row is called."""
+"""Resources by the name of one row."""

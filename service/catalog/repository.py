@@ -1,4 +1,4 @@
-"""Every query of the catalog."""
+"""Queries of the catalog."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
@@ -16,7 +16,7 @@ from service.kit.security.principals import SHIPPED_TENANT
 
 
 class StoredRow(NamedTuple):
-    """The current version of a row: its document, derived members, and what the service added."""
+    """Current version of a row: its document with derived members, and the columns that the service adds."""
 
     document: RowDocument
     version: int
@@ -25,7 +25,7 @@ class StoredRow(NamedTuple):
 
     @property
     def is_live(self) -> bool:
-        """Whether the current version is not a tombstone."""
+        """Returns true if the current version is not a tombstone."""
         return not self.deleted
 
 
@@ -41,19 +41,19 @@ def _to_document(row: CatalogRow) -> RowDocument:
 
 
 def get_revision(session: Session, tenant_id: str) -> int:
-    """The number of changes that a tenant sees: its own and those of the shipped rows."""
+    """Returns the number of changes that a tenant sees: its own and those of the shipped rows."""
     seen = CatalogState.tenant_id.in_({tenant_id, SHIPPED_TENANT})
     return int(session.scalar(select(func.sum(CatalogState.revision)).where(seen)) or 0)
 
 
 def list_own_revisions(session: Session) -> dict[str, int]:
-    """How often the rows of each tenant have changed, the shipped ones included."""
+    """Returns the number of changes of each tenant's rows, the shipped ones included."""
     columns = (CatalogState.tenant_id, CatalogState.revision)
     return {tenant_id: changes for tenant_id, changes in session.execute(select(*columns))}  # noqa: C416
 
 
 def lock_shipped_state(session: Writer) -> CatalogState:
-    """The state of the shipped rows, locked until the transaction ends."""
+    """Returns the state of the shipped rows, locked until the transaction ends."""
     _open_state(session, SHIPPED_TENANT)
     statement = select(CatalogState).where(CatalogState.tenant_id == SHIPPED_TENANT)
     return session.scalars(statement.with_for_update()).one()
@@ -65,10 +65,10 @@ def _open_state(session: Writer, tenant_id: str) -> None:
 
 
 def take_next_revision(session: Writer, tenant_id: str) -> int:
-    """Take the next revision of a tenant; its state stays locked until the transaction ends.
+    """Takes the next revision of a tenant, whose state stays locked until the transaction ends.
 
-    So does that of the shipped rows, shared with other tenants: a load in between would make two states
-    of one revision.
+    The state of the shipped rows stays locked too, shared with other tenants: a load in between would make
+    two states of one revision.
     """
     lock_rows(session, tenant_id)
     own = update(CatalogState).where(CatalogState.tenant_id == tenant_id)
@@ -77,7 +77,7 @@ def take_next_revision(session: Writer, tenant_id: str) -> int:
 
 
 def lock_rows(session: Writer, tenant_id: str) -> None:
-    """Keep the rows of a tenant, and the shipped ones, as they are until the transaction ends."""
+    """Locks the rows of a tenant, and the shipped rows, until the transaction ends."""
     shipped = select(CatalogState.tenant_id).where(CatalogState.tenant_id == SHIPPED_TENANT)
     session.execute(shipped.with_for_update(read=True))
     _open_state(session, tenant_id)
@@ -86,7 +86,7 @@ def lock_rows(session: Writer, tenant_id: str) -> None:
 
 
 def get_current(session: Session, resource: Resource, tenant_id: str, row_id: str) -> StoredRow | None:
-    """The current version of a tenant's own row, tombstones included; None if there never was one."""
+    """Returns the current version of a tenant's own row, tombstones included. None if it never existed."""
     table = resource.table
     mine = select(table).where(table.tenant_id == tenant_id, table.id == row_id)
     row = session.scalars(mine.order_by(table.version.desc()).limit(1)).first()
@@ -96,13 +96,13 @@ def get_current(session: Session, resource: Resource, tenant_id: str, row_id: st
 def get_version(
     session: Session, resource: Resource, tenant_id: str, row_id: str, number: int
 ) -> RowDocument | None:
-    """One version of a tenant's own row."""
+    """Returns one version of a tenant's own row."""
     row = session.get(resource.table, (tenant_id, row_id, number))
     return None if row is None else _to_document(row)
 
 
 def get_visible(session: Session, resource: Resource, tenant_id: str, row_id: str) -> StoredRow | None:
-    """The live row that a tenant sees under an id: its own, or else the shipped one."""
+    """Returns the live row that a tenant sees under an id: its own, or else the shipped row."""
     for owner in (tenant_id, SHIPPED_TENANT):
         stored = get_current(session, resource, owner, row_id)
         if stored is not None and stored.is_live:
@@ -120,9 +120,9 @@ def _is_current(table: type[CatalogRow]) -> ColumnElement[bool]:
 
 @cache
 def _is_visible(table: type[CatalogRow]) -> ColumnElement[bool]:
-    """Whether the tenant of the parameter ``tenant`` sees a row.
+    """Returns the condition that the tenant of the parameter ``tenant`` sees a row.
 
-    Made once for each table: to make it takes several times as long as to run it.
+    The condition is built once for each table, because building it takes several times as long as running it.
     """
     own = aliased(table)
     tenant_id: BindParameter[str] = bindparam("tenant")
@@ -132,14 +132,14 @@ def _is_visible(table: type[CatalogRow]) -> ColumnElement[bool]:
 
 
 def list_own_rows(session: Session, resource: Resource, tenant_id: str) -> Iterator[RowDocument]:
-    """Every live row of a tenant, by id."""
+    """Returns every live row of a tenant, by id."""
     table = resource.table
     mine = select(table).where(table.tenant_id == tenant_id, _is_current(table))
     return map(_to_document, session.scalars(mine.order_by(table.id)))
 
 
 def list_visible_rows(session: Session, resource: Resource, tenant_id: str) -> Iterator[RowDocument]:
-    """Every live row that a tenant sees, by id."""
+    """Returns every live row that a tenant sees, by id."""
     table = resource.table
     seen = select(table).where(_is_visible(table))
     return map(_to_document, session.scalars(seen.order_by(table.id), {"tenant": tenant_id}))
@@ -148,14 +148,14 @@ def list_visible_rows(session: Session, resource: Resource, tenant_id: str) -> I
 def list_visible_names(
     session: Session, resource: Resource, tenant_id: str
 ) -> Iterator[tuple[str, list[str]]]:
-    """Id and aliases of every live row that a tenant sees."""
+    """Returns id and aliases of every live row that a tenant sees."""
     table = resource.table
     names = select(table.id, table.aliases).where(_is_visible(table))
     return ((row_id, aliases) for row_id, aliases in session.execute(names, {"tenant": tenant_id}))
 
 
 def list_latest_rows(session: Session, resource: Resource, tenant_id: str) -> dict[str, StoredRow]:
-    """The current version of every row of a tenant by id, tombstones included."""
+    """Returns the current version of every row of a tenant by id, tombstones included."""
     table = resource.table
     newer = aliased(table)
     same = and_(newer.tenant_id == table.tenant_id, newer.id == table.id)
@@ -166,13 +166,13 @@ def list_latest_rows(session: Session, resource: Resource, tenant_id: str) -> di
 
 
 def insert_version(session: Writer, resource: Resource, document: Mapping[str, Any], **added: object) -> None:
-    """Append a version; members that the document leaves out are stored as NULL."""
+    """Appends a version. Members that the document leaves out are stored as NULL."""
     members = {name: value for name, value in document.items() if name not in VERSION_COLUMNS}
     insert_versions(session, resource, [{**members, **added}])
 
 
 def insert_versions(session: Writer, resource: Resource, documents: Sequence[Mapping[str, Any]]) -> None:
-    """Append versions, each with the columns of its version."""
+    """Appends versions, each with the columns of its version."""
     blank = dict.fromkeys(resource.table.__table__.columns.keys())
     blank |= {"deleted": False, "aliases": [], "created_at": now()}
     rows = [
@@ -192,7 +192,7 @@ def _build_filter(table: type[CatalogRow], name: str, value: object) -> ColumnEl
 
 
 def _to_condition(expression: Any) -> ColumnElement[bool]:  # noqa: ANN401
-    """Give a comparison made by a column's name its type."""
+    """Returns a comparison, made by a column's name, with its type."""
     typed: ColumnElement[bool] = expression
     return typed
 
@@ -207,7 +207,7 @@ def list_page(
     after: Sequence[str],
     limit: int,
 ) -> list[RowDocument]:
-    """Visible rows that match every filter, behind the key ``after``, ties broken by id."""
+    """Returns visible rows that match every filter, after the key ``after``, with ties broken by id."""
     table, descending = resource.table, order_by.startswith("-")
     columns = [getattr(table, order_by.removeprefix("-")), table.id]
     statement = select(table).where(_is_visible(table))
@@ -226,7 +226,7 @@ def list_page(
 def find_referring_id(
     session: Session, resource: Resource, tenant_id: str, member: str, row_id: str
 ) -> str | None:
-    """Id of a row of ``resource`` that a tenant sees and whose ``member`` is ``row_id``."""
+    """Returns the id of a row of ``resource`` that a tenant sees and whose ``member`` is ``row_id``."""
     table = resource.table
     column = getattr(table, member)
     statement = select(table.id).where(_is_visible(table), column == row_id).limit(1)

@@ -1,4 +1,4 @@
-"""The operations on rows, the same for every resource."""
+"""Operations on catalog rows, the same for every resource."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -35,7 +35,7 @@ _Endpoint = TypeVar("_Endpoint", bound=Callable[..., Any])
 
 
 def _declare_shapes(**shapes: object) -> Callable[[_Endpoint], _Endpoint]:
-    """Give parameters of an endpoint the shapes that they have of one resource."""
+    """Returns a decorator that gives parameters of an endpoint the shapes of one resource."""
 
     def apply_shapes(endpoint: _Endpoint) -> _Endpoint:
         endpoint.__annotations__ |= shapes
@@ -45,7 +45,7 @@ def _declare_shapes(**shapes: object) -> Callable[[_Endpoint], _Endpoint]:
 
 
 def build_resource_router(resource: Resource, own: Sequence[BaseRoute] = ()) -> APIRouter:
-    """Every operation on a resource; those of its ``own`` come before the last."""
+    """Returns the router of a resource. Operations that it has of its ``own`` come before the last one."""
     router = api_router(f"/v1/{resource.path}", tag=resource.path)
     kind, row, several = resource.kind, resource.kind.replace("_", " "), resource.name.replace("_", " ")
     a_row = f"{'an' if row[0] in 'aeiou' else 'a'} {row}"
@@ -53,7 +53,7 @@ def build_resource_router(resource: Resource, own: Sequence[BaseRoute] = ()) -> 
     @router.get(
         "",
         name=f"list_{resource.name}",
-        description=f"A page of the {several} that match every filter.",
+        description=f"Lists the {several} that match every filter.",
         response_model=resource.page,
         responses=READ,
     )
@@ -71,7 +71,7 @@ def build_resource_router(resource: Resource, own: Sequence[BaseRoute] = ()) -> 
     @router.post(
         "",
         name=f"create_{kind}",
-        description=f"Create {a_row} under an id that is free.",
+        description=f"Creates {a_row} under an unused id.",
         status_code=201,
         response_model=resource.schema,
         responses=CREATED,
@@ -94,7 +94,7 @@ def build_resource_router(resource: Resource, own: Sequence[BaseRoute] = ()) -> 
     @router.get(
         "/{id:name}",
         name=f"get_{kind}",
-        description=f"The current version of {a_row}.",
+        description=f"Returns the current version of {a_row}.",
         response_model=resource.schema,
         responses=READ,
     )
@@ -109,7 +109,7 @@ def build_resource_router(resource: Resource, own: Sequence[BaseRoute] = ()) -> 
     @router.patch(
         "/{id:name}",
         name=f"update_{kind}",
-        description=f"Change members of {a_row}, if it is still at the version of the ETag.",
+        description=f"Changes members of {a_row}, if its version matches the ETag.",
         response_model=resource.schema,
         responses=CHANGED,
     )
@@ -133,7 +133,7 @@ def build_resource_router(resource: Resource, own: Sequence[BaseRoute] = ()) -> 
     @router.delete(
         "/{id:name}",
         name=f"delete_{kind}",
-        description=f"Delete {a_row} that no row refers to, if it is still at the version of the ETag.",
+        description=f"Deletes {a_row} that no row refers to, if its version matches the ETag.",
         status_code=204,
         responses=DELETED,
     )
@@ -149,7 +149,7 @@ def build_resource_router(resource: Resource, own: Sequence[BaseRoute] = ()) -> 
         "/{id:name}:copy",
         name=f"copy_{kind}",
         description=(
-            f"Copy {a_row} into the tenant's own rows; under the id of a shipped one it takes its place."
+            f"Copies {a_row} into the tenant's own rows. Under the id of a shipped row it replaces that row."
         ),
         status_code=201,
         response_model=resource.schema,
@@ -172,7 +172,7 @@ _OWN: Mapping[str, APIRouter] = {
     "tariffs": tariffs,
     "grids": grids,
 }
-"""Operations that one resource alone has."""
+"""Operations that only one resource has."""
 ROUTERS: Mapping[str, APIRouter] = {
     name: build_resource_router(resource, _OWN[name].routes if name in _OWN else ())
     for name, resource in RESOURCES.items()

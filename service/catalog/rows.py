@@ -1,8 +1,8 @@
-"""What every catalog row has in common: shapes and the table mixin.
+"""Shapes and table mixin that every catalog row shares.
 
 Rows are append-only versions: a change inserts the next version, a deletion inserts a tombstone, and the
-highest version of an id is the current one. A tenant sees its own rows and, where it has none of the same
-id, those that ship with the service. One revision number counts the changes that a tenant sees.
+highest version of an id is the current one. A tenant sees its own rows and, where it has none of the same id,
+those that ship with the service. One revision number counts the changes that a tenant sees.
 """
 
 from datetime import datetime
@@ -19,7 +19,7 @@ from service.schemas.base import Text as TextInput
 REVISION_HEADER = "Catalog-Revision"
 REVISED: dict[str, Any] = {
     REVISION_HEADER: {
-        "description": "Revision that the catalog has after the write.",
+        "description": "Revision of the catalog after the write.",
         "schema": {"type": "integer", "format": "int64"},
     }
 }
@@ -28,7 +28,7 @@ DateText = Annotated[str, Field(pattern=r"^[0-9]{4}(-[0-9]{2}(-[0-9]{2})?)?$", m
 
 
 class Citation(StrictModel):
-    """Where values of a row come from."""
+    """Source of values of a row."""
 
     pointers: Annotated[
         list[Annotated[str, Field(max_length=200, pattern=r"^(/[A-Za-z0-9_]{1,100})*$")]],
@@ -36,11 +36,11 @@ class Citation(StrictModel):
     ]
     """JSON Pointers of the values; the empty pointer is the whole row."""
     citation: Annotated[str, Field(min_length=1, max_length=1000, pattern=r"^[^\x00-\x1f\x7f]*$")]
-    """Document, publisher and how it was read."""
+    """Document, publisher and way of access."""
     url: Annotated[str, Field(max_length=500, pattern=r"^https://[!-~]+$")] | MISSING = MISSING
     licence: TextInput | MISSING = MISSING
     as_of: DateText
-    """Date of the document, or on which it was read."""
+    """Date of the document, or of its reading."""
 
 
 class RowInput(StrictModel):
@@ -49,7 +49,7 @@ class RowInput(StrictModel):
     id: ResourceId
     name: TextInput
     aliases: Annotated[list[CatalogName], Field(max_length=50)] = []
-    """Other names under which a question may refer to the row."""
+    """Other names by which a request may refer to the row."""
     note: TextInput | MISSING = MISSING
     sources: Annotated[list[Citation], Field(min_length=1, max_length=50)]
 
@@ -60,9 +60,9 @@ class Versioned(StrictModel):
     version: Integer
     """Number of this version of the row; the ETag of the resource."""
     revision: Integer
-    """Catalog revision that this version came with."""
+    """Catalog revision of this version."""
     origin: Literal["shipped", "tenant"]
-    """Whether the row ships with the service or is the tenant's own."""
+    """`shipped` if the row ships with the service, `tenant` if it is a row of the tenant."""
     created_at: AwareDatetime
 
 
@@ -90,4 +90,4 @@ RowDocument = dict[str, Any]
 EXAMPLE_SOURCES: list[RowDocument] = [
     {"pointers": [""], "citation": "Quotation of the provider", "as_of": "2026-11-20"}
 ]
-"""Where rows of examples come from."""
+"""Sources of example rows."""

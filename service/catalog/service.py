@@ -1,4 +1,4 @@
-"""The rules of the catalog: one revision, append-only versions, references that hold, unique names."""
+"""Rules of the catalog: one revision, append-only versions, references that resolve, unique names."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -26,11 +26,11 @@ from service.kit.security.principals import SHIPPED_TENANT
 from service.planning.errors import PlanningError
 
 DocumentsByNoun = Mapping[str, list[RowDocument]]
-"""Live rows of every resource, by its name."""
+"""Live rows of every resource, by the name of the resource."""
 
 
 class WriteResult(NamedTuple):
-    """The outcome of a write: the row as stored and as it was, and the revision that came with it."""
+    """Outcome of a write: the row as stored, the row before, and the revision of the write."""
 
     document: RowDocument | None
     revision: int
@@ -38,17 +38,17 @@ class WriteResult(NamedTuple):
 
 
 def get_row(session: Reader, resource: Resource, tenant_id: str, row_id: str) -> RowDocument:
-    """The current version of the row that a tenant sees."""
+    """Returns the current version of the row that a tenant sees."""
     return _get_visible(session, resource, tenant_id, row_id).document
 
 
 def list_visible_rows(session: Session, name: str, tenant_id: str) -> list[RowDocument]:
-    """Every row that a tenant sees of the resource of this name."""
+    """Returns every row that a tenant sees of a resource."""
     return list(repository.list_visible_rows(session, RESOURCES[name], tenant_id))
 
 
 def get_version(session: Reader, kind: str, tenant_id: str, row_id: str, number: int) -> RowDocument | None:
-    """One version of a tenant's own row of this kind; those that ship are of theirs."""
+    """Returns one version of a tenant's own row. Versions of shipped rows belong to the shipped tenant."""
     return repository.get_version(session, KINDS[kind], tenant_id, row_id, number)
 
 
@@ -60,7 +60,7 @@ def _get_visible(session: Reader | Writer, resource: Resource, tenant_id: str, r
 
 
 def create_row(session: Writer, resource: Resource, tenant_id: str, document: RowDocument) -> WriteResult:
-    """Store a new row; an id that was deleted may be used again, and a shipped one is shadowed."""
+    """Stores a new row. The id of a deleted row can be used again, and a shipped row is shadowed."""
     revision = repository.take_next_revision(session, tenant_id)
     stored = repository.get_current(session, resource, tenant_id, document["id"])
     if stored is not None and stored.is_live:
@@ -72,9 +72,9 @@ def create_row(session: Writer, resource: Resource, tenant_id: str, document: Ro
 def copy_row(
     session: Writer, resource: Resource, tenant_id: str, row_id: str, new_id: str | None
 ) -> WriteResult:
-    """Store a row of the tenant's own with the members of one that it sees.
+    """Stores a copy of a row that the tenant sees as a row of its own.
 
-    Under the id of a shipped row the copy takes its place, names included.
+    Under the id of a shipped row the copy replaces it, names included.
     """
     seen = _get_visible(session, resource, tenant_id, row_id)
     members = {name: value for name, value in seen.document.items() if name in resource.input.model_fields}
@@ -86,7 +86,7 @@ def copy_row(
 def update_row(
     session: Writer, resource: Resource, tenant_id: str, row_id: str, *, patch: RowDocument, if_match: str
 ) -> WriteResult:
-    """Store the next version of a row with the members of ``patch`` replaced, those that are None removed."""
+    """Stores the next version of a row with the members of ``patch`` replaced; None removes a member."""
     revision = repository.take_next_revision(session, tenant_id)
     stored = _get_matched(session, resource, tenant_id, row_id, if_match)
     sent = {name: value for name, value in stored.document.items() if name in resource.input.model_fields}
@@ -101,7 +101,7 @@ def update_row(
 def delete_row(
     session: Writer, resource: Resource, tenant_id: str, row_id: str, *, if_match: str
 ) -> WriteResult:
-    """Store a tombstone; a row that others refer to stays, unless a shipped one takes its place."""
+    """Stores a tombstone. A row that others refer to stays, unless a shipped row replaces it."""
     revision = repository.take_next_revision(session, tenant_id)
     stored = _get_matched(session, resource, tenant_id, row_id, if_match)
     if repository.get_visible(session, resource, SHIPPED_TENANT, row_id) is None:
@@ -113,10 +113,10 @@ def delete_row(
 
 
 class ImportResult(NamedTuple):
-    """What became of imported rows, by id, and the revision that the catalog has after them.
+    """Outcome of an import: ids of the rows by outcome, and the revision of the catalog after it.
 
-    ``clashing`` are ids that another row has as an alias, ``older`` rows that would take the place of a newer
-    one; neither is stored.
+    ``clashing`` are ids that another row has as an alias, ``older`` are rows that would replace a newer one.
+    Neither is stored.
     """
 
     created: list[str]
@@ -135,9 +135,9 @@ def import_rows(
     *,
     is_older: Callable[[RowDocument, RowDocument], bool] = lambda _sent, _seen: False,
 ) -> ImportResult:
-    """Create or version rows of a tenant, all under one revision; what is the same already stays.
+    """Creates or updates rows of a tenant, all under one revision. Rows without changes stay.
 
-    ``is_older`` compares a row that is sent with the one that the tenant sees under its id.
+    ``is_older`` compares a row that is sent with the row that the tenant sees under its id.
     """
     repository.lock_rows(session, tenant_id)
     own = repository.list_latest_rows(session, resource, tenant_id)
@@ -164,7 +164,7 @@ def import_rows(
 
 
 def _has_changes(resource: Resource, stored: RowDocument, sent: RowDocument) -> bool:
-    """Whether ``sent`` differs from what is stored in more than the names that people gave it."""
+    """Returns true if ``sent`` differs from the stored row in more than its aliases."""
     names = resource.input.model_fields.keys() - {"aliases"}
     return {name: stored[name] for name in names & stored.keys()} != {
         name: sent[name] for name in names & sent.keys()
@@ -200,7 +200,7 @@ def _check_unreferenced(session: Writer, resource: Resource, tenant_id: str, row
 
 
 def build_etag(document: RowDocument) -> str:
-    """The strong validator of a version; a tenant's row and the shipped one behind it are told apart."""
+    """Returns the strong validator of a version. A tenant's row and the shipped one behind it differ."""
     prefix = "shipped-" if document["origin"] == "shipped" else ""
     return f'"{prefix}{document["version"]}"'
 
@@ -249,7 +249,7 @@ def _check_references(session: Writer, resource: Resource, tenant_id: str, docum
 
 
 def _check_names(session: Writer, resource: Resource, tenant_id: str, document: RowDocument) -> None:
-    """An alias names one row of a resource only, and is no id of another."""
+    """Refuses an alias that is the id or an alias of another row of the resource."""
     wanted = {document["id"], *document.get("aliases", [])}
     for row_id, aliases in repository.list_visible_names(session, resource, tenant_id):
         if row_id != document["id"] and wanted & {row_id, *aliases}:
@@ -258,7 +258,7 @@ def _check_names(session: Writer, resource: Resource, tenant_id: str, document: 
 
 
 def list_own_documents(session: Reader, tenant_id: str) -> DocumentsByNoun:
-    """Every live row of a tenant's own; those of the tenant ``shipped`` come with the service."""
+    """Returns every live row of a tenant's own. Rows of the tenant ``shipped`` come with the service."""
     return {
         resource.name: list(repository.list_own_rows(session, resource, tenant_id))
         for resource in RESOURCES.values()
@@ -266,14 +266,14 @@ def list_own_documents(session: Reader, tenant_id: str) -> DocumentsByNoun:
 
 
 class ShippedLoad(NamedTuple):
-    """What loading the shipped rows changed."""
+    """Outcome of loading the shipped rows."""
 
     revision: int
     changed: int
 
 
 def load_shipped(session: Writer) -> ShippedLoad:
-    """Bring the shipped rows in; those of tenants stay as they are.
+    """Loads the shipped rows. Rows of tenants stay as they are.
 
     Loading the same rows again changes nothing, not even the revision.
     """
@@ -322,23 +322,23 @@ def _is_different(resource: Resource, stored: RowDocument, shipped: RowDocument)
 
 
 def get_revision(session: Reader | Writer, tenant_id: str) -> int:
-    """The number of changes that a tenant sees; 0 before the shipped rows are loaded."""
+    """Returns the number of changes that a tenant sees. 0 before the shipped rows are loaded."""
     return repository.get_revision(session, tenant_id)
 
 
 def list_own_revisions(session: Reader) -> dict[str, int]:
-    """How often the rows of each tenant have changed, the shipped ones included."""
+    """Returns the number of changes of each tenant's rows, the shipped ones included."""
     return repository.list_own_revisions(session)
 
 
 def lock_rows(session: Writer, tenant_id: str) -> None:
-    """Keep a tenant's state, and what is written beside its catalog, as it is until the transaction ends."""
+    """Locks a tenant's state, and what is written beside its catalog, until the transaction ends."""
     repository.lock_rows(session, tenant_id)
 
 
 def take_next_revision(session: Writer, tenant_id: str) -> int:
-    """Take the next revision of a tenant, so that its snapshot follows what is written beside the catalog.
+    """Takes the next revision of a tenant, so that its snapshot includes what is written beside the catalog.
 
-    The tenant's state stays locked until the transaction ends: writes that take it are serial.
+    The tenant's state stays locked until the transaction ends, so writes that take it are serial.
     """
     return repository.take_next_revision(session, tenant_id)

@@ -20,7 +20,7 @@ NumberBound = Annotated[
     Field(ge=0, le=LARGEST_BOUND, allow_inf_nan=False),
     build_number_validator(NUMBER),
 ]
-"""A bound of a filter; rows without the figure pass only while the bound is not given."""
+"""Bound of a filter. Rows without the figure match only if the bound is not given."""
 
 _ORDER_NAMES = {"x-enum-varnames": ["ID", "ID_DESCENDING", "NAME", "NAME_DESCENDING"]}
 CatalogRowOrder = TypeAliasType(
@@ -29,16 +29,16 @@ CatalogRowOrder = TypeAliasType(
 
 
 class ListQuery(PageQuery):
-    """Paging, order and filters; a filter given several times matches any of its values."""
+    """Paging, order and filters. A filter that is given several times matches any of its values."""
 
     order_by: CatalogRowOrder = "id"
-    """A leading minus is descending."""
+    """Member to sort by. A leading minus sorts in descending order."""
     id: IdentifierFilter = []
     """Ids to list."""
 
 
 class CatalogRowCopyRequest(StrictModel):
-    """Under which id to keep the copy."""
+    """Id of the copy."""
 
     id: ResourceId | MISSING = MISSING
-    """The id of the row itself if left out: the copy of a shipped row takes its place."""
+    """Id of the copy. Defaults to the id of the row: the copy of a shipped row then replaces it."""

@@ -1,4 +1,4 @@
-"""The rows that ship with the service, read from the files beside the schemas of each resource."""
+"""Rows that ship with the service, read from the files beside the schemas of each resource."""
 
 import hashlib
 import json
@@ -16,7 +16,7 @@ def _read_content(resource: Resource) -> bytes:
 
 
 def compute_shipped_digest() -> str:
-    """Digest of the shipped files and of the formulas that derive members from them."""
+    """Returns the digest of the shipped files and of the formulas that derive members from them."""
     digest = hashlib.sha256(METHOD_VERSION.encode())
     for resource in RESOURCES.values():
         digest.update(_read_content(resource))
@@ -25,11 +25,11 @@ def compute_shipped_digest() -> str:
 
 def _read_documents(resource: Resource) -> list[RowDocument]:
     rows = map(resource.read, json.loads(_read_content(resource)))
-    # Validated like a row that a caller sends, so that what ships obeys the same rules.
+    # Validated like a row that a caller sends, so that shipped rows obey the same rules.
     return [resource.input.model_validate_json(json.dumps(row)).model_dump(mode="json") for row in rows]
 
 
 @cache
 def list_shipped_documents() -> Mapping[str, list[RowDocument]]:
-    """Every shipped row, by the name of its resource."""
+    """Returns every shipped row, by the name of its resource."""
     return {resource.name: _read_documents(resource) for resource in RESOURCES.values()}

@@ -1,4 +1,4 @@
-"""What counts the changes of the catalog; tables of rows are beside their schemas."""
+"""Table of catalog revisions. Tables of rows are beside their schemas."""
 
 from datetime import datetime
 
@@ -9,7 +9,7 @@ from service.kit.database.engine import Base, UtcDateTime
 
 
 class CatalogState(Base):
-    """How often the rows of one tenant have changed; for the shipped rows also which were loaded last.
+    """Number of changes of one tenant's rows, and for the shipped rows the digest of the last load.
 
     Every write of a tenant locks its row first, so its writes are serial and revisions have no gaps.
     """

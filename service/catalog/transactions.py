@@ -1,4 +1,4 @@
-"""The transactions of the catalog, which a dependency gives its handlers."""
+"""Transactions of the catalog, which a dependency gives to its handlers."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ _Read = TypeVar("_Read")
 
 @dataclass(frozen=True, slots=True)
 class CatalogTransactions:
-    """Those of one database. ``on_change`` is called after each write."""
+    """Transactions of one database. ``on_change`` is called after each write."""
 
     database: Database
     writes: Writes
@@ -27,7 +27,7 @@ class CatalogTransactions:
     on_change: Callable[[], None]
 
     def read(self, do: Callable[[Reader], _Read]) -> _Read:
-        """What ``do`` reads of one state."""
+        """Runs ``do`` on one state of the database, and returns its result."""
         with self.database.open_reader() as session:
             return do(session)
 
@@ -44,7 +44,7 @@ class CatalogTransactions:
         do: Callable[[Writer, Resource, str], service.WriteResult],
         answer: Callable[[RowDocument], Mapping[str, Any]] = dict,
     ) -> Response:
-        """What ``do`` writes of one row of the caller's tenant; ``answer`` makes a body of the row."""
+        """Runs ``do``, which writes one row of the caller's tenant; ``answer`` makes a body of the row."""
 
         def apply_change(session: Writer) -> WriteOutcome:
             return _to_change(resource, do(session, resource, call.subject.tenant_id), answer)
@@ -59,7 +59,7 @@ class CatalogTransactions:
         do: Callable[[Writer, str], service.ImportResult],
         answer: Callable[[service.ImportResult], Mapping[str, Any]],
     ) -> Response:
-        """What ``do`` writes of many rows at once; ``answer`` says what became of each."""
+        """Runs ``do``, which writes many rows at once. ``answer`` builds the body from the outcome."""
 
         def apply_import(session: Writer) -> WriteOutcome:
             imported = do(session, call.subject.tenant_id)
@@ -73,7 +73,7 @@ class CatalogTransactions:
 def _to_change(
     resource: Resource, written: service.WriteResult, answer: Callable[[RowDocument], Mapping[str, Any]]
 ) -> WriteOutcome:
-    """A row that is new, has another version, or is gone."""
+    """Returns the outcome of a write that creates, changes or deletes a row."""
     row, before = written.document, written.before
     path = f"{resource.path}/{(row or before or {})['id']}"
     headers = {} if row is None else {"ETag": service.build_etag(row)}

@@ -1,4 +1,4 @@
-"""Operations on nodes: those of operators, and those of the nodes themselves."""
+"""Operations on nodes, for operators and for the nodes themselves."""
 
 from collections.abc import Callable
 from typing import Annotated
@@ -68,7 +68,7 @@ HasTenant = Annotated[Callable[[str], bool], from_state("has_tenant")]
 
 
 async def _self(request: Request, node: CallingNode) -> Principal:
-    """The node that asks about itself; others it does not find."""
+    """Returns the node that calls. Refuses the id of another node as not found."""
     if request.path_params["id"] != node.id:
         raise NodeNotFound
     return node
@@ -79,7 +79,7 @@ Self = Annotated[Principal, Depends(_self)]
 
 @tokens.get("", response_model=EnrolmentTokenPage)
 def list_enrolment_tokens(read: Read, query: Annotated[PageQuery, Query()]) -> Response:
-    """A page of the tenant's enrolment tokens, without their secrets."""
+    """Lists the tenant's enrolment tokens, without their secrets."""
     page = read.page(query, BY_ID, "enrolment-tokens")
     with read.session() as session:
         rows = repository.list_tokens(session, read.tenant_id, page.after, page.limit)
@@ -88,20 +88,20 @@ def list_enrolment_tokens(read: Read, query: Annotated[PageQuery, Query()]) -> R
 
 @tokens.post("", status_code=201, response_model=IssuedEnrolmentToken, responses=LOCATED)
 def create_enrolment_token(write: Write, enrolments: NodeEnrolments, body: EnrolmentTokenRequest) -> Response:
-    """Create a token that lets one node in, once; its secret is shown this once."""
+    """Creates a token by which one node enrols, once. The secret is shown only in this answer."""
     return write.run(body, lambda session: enrolments.create_token(session, write.subject, body))
 
 
 @tokens.get("/{id:name}", response_model=EnrolmentToken)
 def get_enrolment_token(read: Read, id: TokenPath) -> Response:
-    """An enrolment token, without its secret."""
+    """Returns an enrolment token, without its secret."""
     with read.session() as session:
         return json_response(service.get_token(session, read.tenant_id, id))
 
 
 @tokens.delete("/{id:name}", status_code=204)
 def delete_enrolment_token(write: Write, id: TokenPath) -> Response:
-    """Let nobody in by a token any more; the node that came in by it stays."""
+    """Deletes an enrolment token. A node that has enrolled by it stays."""
     return write.run(None, lambda session: service.delete_token(session, write.tenant_id, id))
 
 
@@ -113,7 +113,7 @@ def enrol_node(
     has_tenant: HasTenant,
     body: NodeEnrolmentRequest,
 ) -> Response:
-    """Join with an enrolment token; asked again before the credential was used, it is given a fresh one."""
+    """Enrols a node by its token. Repeated before the credential was used, it returns a fresh one."""
     try:
         with transactions.open_writer() as session:
             node, secret, change = enrolments.enrol_node(session, body, has_tenant)
@@ -127,7 +127,7 @@ def enrol_node(
 
 @nodes.get("", response_model=NodePage)
 def list_nodes(read: Read, heartbeats: NodeHeartbeats, query: Annotated[NodeQuery, Query()]) -> Response:
-    """A page of the tenant's nodes."""
+    """Lists the tenant's nodes."""
     page = read.page(query, BY_ID, "nodes", query.state, query.device)
     with read.session() as session:
         found = service.list_nodes(session, read.tenant_id, query, page, heartbeats)
@@ -136,7 +136,7 @@ def list_nodes(read: Read, heartbeats: NodeHeartbeats, query: Annotated[NodeQuer
 
 @nodes.get("/{id:name}", response_model=Node)
 def get_node(read: Read, heartbeats: NodeHeartbeats, id: NodePath) -> Response:
-    """A node, with what it is made of and what it is running."""
+    """Returns a node with its inventory and the run that it is running."""
     with read.session() as session:
         return json_response(service.get_node(session, read.tenant_id, id, heartbeats))
 
@@ -149,37 +149,37 @@ def _change(
 
 @nodes.post("/{id:name}:drain", response_model=Node)
 def drain_node(write: Write, heartbeats: NodeHeartbeats, id: NodePath) -> Response:
-    """Let a node end its suite and give it no other."""
+    """Drains a node: it finishes its suite and gets no other."""
     return _change(write, id, service.drain_node, heartbeats)
 
 
 @nodes.post("/{id:name}:resume", response_model=Node)
 def resume_node(write: Write, heartbeats: NodeHeartbeats, id: NodePath) -> Response:
-    """Give a node something to run again; one whose credential is in two hands has to enrol again."""
+    """Resumes a node, which gets runs again. A node whose credential was reused has to enrol again."""
     return _change(write, id, service.resume_node, heartbeats)
 
 
 @nodes.post("/{id:name}:readmit", response_model=Node)
 def readmit_node(write: Write, heartbeats: NodeHeartbeats, id: NodePath) -> Response:
-    """Let the host of a quarantined or revoked node enrol again; the node stays as it is until then."""
+    """Lets the host of a quarantined or revoked node enrol again. The node keeps its state until then."""
     return _change(write, id, service.readmit_node, heartbeats)
 
 
 @nodes.post("/{id:name}:quarantine", response_model=Node)
 def quarantine_node(write: Write, heartbeats: NodeHeartbeats, id: NodePath) -> Response:
-    """Take a node's lease, give it nothing and let nobody enrol as it; results that it still has are kept."""
+    """Quarantines a node: ends its lease and bars its host. Results that it still has are accepted."""
     return _change(write, id, service.quarantine_by_operator, heartbeats)
 
 
 @nodes.post("/{id:name}:revoke", response_model=Node)
 def revoke_node(write: Write, heartbeats: NodeHeartbeats, id: NodePath) -> Response:
-    """Take nothing from a node any more, for good, and keep its host out; its results stay."""
+    """Revokes a node permanently: nothing is accepted from it, and its host is barred. Its results stay."""
     return _change(write, id, service.revoke_node, heartbeats)
 
 
 @nodes.post("/{id:name}:request-rotation", response_model=Node)
 def request_node_rotation(write: Write, heartbeats: NodeHeartbeats, id: NodePath) -> Response:
-    """Have a node replace its credential at its next heartbeat."""
+    """Requests that a node replaces its credential at its next heartbeat."""
     return _change(write, id, service.request_rotation, heartbeats)
 
 
@@ -187,7 +187,7 @@ def request_node_rotation(write: Write, heartbeats: NodeHeartbeats, id: NodePath
 def rotate_node_credential(
     request: Request, transactions: Transactions, enrolments: NodeEnrolments, node: Self, id: NodePath
 ) -> Response:
-    """The next credential of the node that asks; the one before works until this one has been used."""
+    """Returns the next credential of the calling node. The previous one works until the new one is used."""
     call = WriteContext(node, "rotate_node_credential", "", request.scope["state"]["request_id"])
     with transactions.open_writer() as session:
         secret, generation, change = enrolments.rotate_credential(session, node)
@@ -199,7 +199,7 @@ def rotate_node_credential(
 def put_node_inventory(
     transactions: Transactions, quota: NodeQuota, node: Self, id: NodePath, body: NodeInventory
 ) -> Response:
-    """Say what the node that asks is made of."""
+    """Stores the inventory of the calling node."""
     with transactions.open_writer() as session:
         digest = service.store_inventory(session, node, body, quota)
     return json_response({"inventory_sha256": digest})
@@ -215,7 +215,7 @@ def heartbeat_node(
     id: NodePath,
     body: NodeHeartbeatRequest,
 ) -> Response:
-    """Say that the node that asks is alive, and hear what is wanted of it."""
+    """Records that the calling node is alive, and returns instructions to it."""
     with transactions.open_reader() as session:
         answer = service.answer_heartbeat(session, node, body, missing_results)
     row = answer.node
@@ -228,13 +228,11 @@ def heartbeat_node(
     return json_response({"state": row.state, **answer.wanted})
 
 
-@leases.post(
-    ":claim", response_model=BenchmarkLease, responses={204: {"description": "There is nothing to run."}}
-)
+@leases.post(":claim", response_model=BenchmarkLease, responses={204: {"description": "No run is waiting."}})
 async def claim_lease(
     request: Request, waiting: WaitingClaims, node: CallingNode, body: LeaseClaimRequest
 ) -> Response:
-    """Claim something to run, waiting for it if need be; asked again, the answer is the same lease."""
+    """Claims a benchmark run, and waits for one if necessary. A repeated claim returns the same lease."""
     lease = await waiting.claim(node, body, request.receive)
     return Response(status_code=204) if lease is None else json_response(lease)
 
@@ -243,7 +241,7 @@ async def claim_lease(
 def renew_lease(
     transactions: Transactions, node: CallingNode, id: LeasePath, body: LeaseRenewalRequest
 ) -> Response:
-    """Hold on to a lease; refused once it has ended or was granted anew."""
+    """Renews a lease. Refused if it has ended or was granted again."""
     with transactions.open_writer() as session:
         renewed = lease_rules.renew_lease(session, node, id, body)
     return json_response(renewed)

@@ -1,4 +1,4 @@
-"""Shapes of enrolment tokens and nodes, as operators see them."""
+"""Requests and answers of enrolment tokens and nodes, for operators."""
 
 from typing import Annotated, Literal
 
@@ -18,12 +18,13 @@ ShortText = Annotated[str, Field(max_length=500)]
 
 
 class EnrolmentTokenRequest(StrictModel):
-    """A token that lets one node in."""
+    """A token by which one node enrols."""
 
     lifetime_seconds: TokenLifetime = 900
-    """How long the token works."""
+    """Lifetime of the token."""
     node_name: ResourceId | MISSING = MISSING
-    """What the node is to be called; its own choice, by default its host name, if it is left out."""
+    """Name of the node. By default the node chooses it, and takes its host name unless configured
+    otherwise."""
 
 
 class EnrolmentToken(StrictModel):
@@ -31,25 +32,25 @@ class EnrolmentToken(StrictModel):
 
     id: TokenId
     node_name: ResourceId | MISSING = MISSING
-    """What the node is to be called."""
+    """Name of the node."""
     created_at: AwareDatetime
     created_by: Text | MISSING = MISSING
-    """Kind and id of the subject that made it."""
+    """Kind and id of the subject that made the token."""
     expires_at: AwareDatetime
-    """Until when the token works, unless the key that made it ends before."""
+    """Time at which the token expires, unless the key that made it ends earlier."""
     used_at: AwareDatetime | MISSING = MISSING
-    """When a node came in by it."""
+    """Time at which a node enrolled by the token."""
     node_id: NodeId | MISSING = MISSING
-    """The node that came in by it."""
+    """Id of the node that enrolled by the token."""
 
 
 class IssuedEnrolmentToken(StrictModel):
-    """An enrolment token and its secret, which is shown this once and kept nowhere."""
+    """An enrolment token and its secret. The secret is shown only in this answer and is not stored."""
 
     enrolment_token: EnrolmentToken
-    """What is kept of it."""
+    """The stored token."""
     token: Annotated[str, Field(max_length=100)] | MISSING = MISSING
-    """What the node sends; absent from a repeated answer."""
+    """Secret that the node sends. Absent from a repeated answer."""
 
 
 class EnrolmentTokenPage(StrictModel):
@@ -61,52 +62,55 @@ class EnrolmentTokenPage(StrictModel):
 
 
 class RunningLease(StrictModel):
-    """What a node is running."""
+    """Benchmark run that a node is running."""
 
     benchmark_run_id: ResourceId
-    """The run that its lease is for."""
+    """Id of the benchmark run that the lease is for."""
     attempt: Integer
-    """Grants of the run so far."""
+    """Number of times that the run was granted so far."""
     begun_at: AwareDatetime
-    """When this attempt began."""
+    """Start of this attempt."""
 
 
 class Node(StrictModel):
-    """A GPU host that has enrolled, or one that measures its processor."""
+    """A host that has enrolled as a node, with GPUs or to measure its processor."""
 
     id: NodeId
     name: ResourceId
     device: DeviceKind
-    """What it measures."""
+    """Kind of device that the node measures."""
     state: NodeState
-    """A `draining` node ends its suite and is given no other; a `quarantined` one is given nothing."""
+    """State of the node. A `draining` node finishes its suite and gets no other; a `quarantined` node gets
+    nothing."""
     reason: ShortText | MISSING = MISSING
-    """Why it is quarantined: `OPERATOR`, `CREDENTIAL_REUSED` or `TWO_HOSTS`."""
+    """Reason of the quarantine: `OPERATOR`, `CREDENTIAL_REUSED` or `TWO_HOSTS`."""
     reachable: bool
-    """Whether it was heard of lately."""
+    """True if the node was heard from recently."""
     last_seen_at: AwareDatetime | MISSING = MISSING
-    """When it was last heard of; to some minutes if it spoke with another process of the service."""
+    """Time at which the node was last heard from. Accurate to some minutes if it spoke with another process
+    of the service."""
     activity: Literal["idle", "measuring", "draining"] | MISSING = MISSING
-    """What it does, as it said when it was last heard of."""
+    """Activity of the node, as last reported."""
     spool: NodeSpoolState | MISSING = MISSING
-    """Results that it holds, as it said when it was last heard of."""
+    """Results that are kept on the node, as last reported."""
     worker_version: ShortText
-    """Version of the worker that runs on it."""
+    """Version of the worker on the node."""
     inventory_sha256: Digest | MISSING = MISSING
-    """Digest of the inventory that holds now."""
+    """SHA-256 of the present inventory."""
     inventory: NodeInventory | MISSING = MISSING
-    """What it is made of; only where one node is asked for."""
+    """Inventory of the node. Present only if a single node is requested."""
     lease: RunningLease | MISSING = MISSING
-    """What it is running."""
+    """Benchmark run that the node is running."""
     rotation_requested: bool
-    """Whether its credential is to be replaced before its time."""
+    """True if the credential of the node is to be replaced before its time."""
     version: Integer
-    """Number of changes of its state."""
+    """Number of changes of the node's state."""
     created_at: AwareDatetime
     revoked_at: AwareDatetime | MISSING = MISSING
-    """Since when nothing is taken from it."""
+    """Time from which the node is refused."""
     barred_at: AwareDatetime | MISSING = MISSING
-    """Since when its host may not enrol again; absent unless an operator quarantined or revoked it."""
+    """Time from which the host may not enrol again. Absent unless an operator quarantined or revoked the
+    node."""
 
 
 class NodePage(StrictModel):

@@ -25,7 +25,7 @@ PlanPath = Annotated[PlanId, Path(description="Id of the plan.")]
 
 @router.get("", response_model=PlanPage)
 def list_plans(read: Read, query: Annotated[PlanQuery, Query()]) -> Response:
-    """A page of the tenant's plans, the newest first, without their answers."""
+    """Lists the tenant's plans, the newest first, without their answers."""
     page = read.page(query, NEWEST_FIRST, "plans", query.state, query.goal)
     with read.session() as session:
         rows = repository.list_page(
@@ -43,9 +43,9 @@ def list_plans(read: Read, query: Annotated[PlanQuery, Query()]) -> Response:
 async def create_plan(
     write: Write, snapshots: Snapshots, aside: OffloadedWork, body: PlanRequest
 ) -> Response:
-    """Find the best configuration for some work under constraints, by a goal.
+    """Searches for the best configuration for some work, by a goal and under constraints.
 
-    A small search is answered at once (200). A large one runs in the background (202): ask for the plan at
+    A small search is answered at once (200). A large search runs in the background (202): get the plan at
     `Location` until its `state` is no longer `running`.
     """
     return await write.run_prepared(
@@ -58,18 +58,18 @@ async def create_plan(
 
 @router.get("/{id:name}", response_model=Plan)
 def get_plan(read: Read, id: PlanPath) -> Response:
-    """A plan: how far its search is and, once it is done, its answer."""
+    """Returns a plan: the progress of its search and, once it is done, its answer."""
     with read.session() as session:
         return json_response(stored.get_plan(session, read.tenant_id, id))
 
 
 @router.post("/{id:name}:cancel", response_model=Plan)
 def cancel_plan(write: Write, id: PlanPath) -> Response:
-    """Let a search end without an answer; what runs of it ends with its piece."""
+    """Cancels a search, which ends without an answer after its present piece."""
     return write.run(None, lambda session: stored.cancel_plan(session, write.tenant_id, id))
 
 
 @router.delete("/{id:name}", status_code=204)
 def delete_plan(write: Write, id: PlanPath) -> Response:
-    """Delete a plan; a search that runs ends. Quotes of its rows keep what they froze."""
+    """Deletes a plan and ends its search. Quotes of its rows keep their frozen content."""
     return write.run(None, lambda session: stored.delete_plan(session, write.tenant_id, id))

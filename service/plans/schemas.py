@@ -1,4 +1,4 @@
-"""Shapes of stored plans."""
+"""Requests and answers of stored plans."""
 
 from typing import Annotated, Literal
 

@@ -38,7 +38,7 @@ QuotePath = Annotated[QuoteId, Path(description="Id of the quote.")]
 
 @router.get("", response_model=QuotePage)
 def list_quotes(read: Read, query: Annotated[QuoteQuery, Query()]) -> Response:
-    """A page of the tenant's quotes, each in its newest version, the last frozen first."""
+    """Lists the tenant's quotes in their newest version, the last frozen first."""
     page = read.page(query, NEWEST_FIRST, "quotes", query.state, query.operation, query.cost_center_id)
     with read.session() as session:
         rows = repository.list_page(
@@ -57,9 +57,9 @@ def list_quotes(read: Read, query: Annotated[QuoteQuery, Query()]) -> Response:
 async def create_quote(
     write: Write, freezing: QuoteFreezing, aside: OffloadedWork, body: QuoteRequest
 ) -> Response:
-    """Freeze what an estimate or a row of a plan says: the service answers it, and never takes a number.
+    """Freezes an estimate or a row of a plan as a quote. The service computes all figures itself.
 
-    The questions within the one that is asked are answered with it, all under one revision of the catalog.
+    The questions within the requested one are answered with it, all under one catalog revision.
     """
     return await write.run_prepared(
         body,
@@ -73,14 +73,14 @@ async def create_quote(
 
 @router.get("/{id:name}", response_model=Quote)
 def get_quote(read: Read, id: QuotePath, query: Annotated[QuoteVersionQuery, Query()]) -> Response:
-    """A version of a quote with its requests, answers and prices as they were frozen."""
+    """Returns a version of a quote with its requests, answers and prices as they were frozen."""
     with read.session() as session:
         return json_response(service.get_quote(session, read.tenant_id, id, query.version))
 
 
 @router.get("/{id:name}/versions", response_model=QuotePage)
 def get_quote_versions(read: Read, id: QuotePath, query: Annotated[PageQuery, Query()]) -> Response:
-    """A page of the versions of a quote, the newest first."""
+    """Lists the versions of a quote, the newest first."""
     page = read.page(query, _NEWEST_VERSION_FIRST, "quote versions", id)
     with read.session() as session:
         rows = repository.list_versions(session, read.tenant_id, id, below=page.after, limit=page.limit)
@@ -93,10 +93,10 @@ def get_quote_versions(read: Read, id: QuotePath, query: Annotated[PageQuery, Qu
 async def reprice_quote(
     write: Write, freezing: QuoteFreezing, aside: OffloadedWork, id: QuotePath, body: QuoteRepriceRequest
 ) -> Response:
-    """Answer a quote anew under the present catalog, as its next version; what was frozen stays.
+    """Answers a quote anew under the present catalog, as its next version. Earlier versions stay.
 
-    Refused while an approval of it is pending: amending it restarts that. Of several at once one follows the
-    version that all of them read, and the others are refused.
+    Refused while an approval of the quote is pending: amend the quote to restart its approval. Of several
+    concurrent requests on one version, one succeeds and the others are refused.
     """
     version = None if body.version is MISSING else body.version
     try:
@@ -109,7 +109,8 @@ async def reprice_quote(
             ),
         )
     except QuoteChanged:
-        # A retry that was sent while the first was still answered finds the version that this one made.
+        # A retry that was sent while the first request was still being answered finds the version of that
+        # request.
         answered = await write.replayed(body)
         if answered is None:
             raise
@@ -118,14 +119,14 @@ async def reprice_quote(
 
 @router.get("/{id:name}:compare", response_model=QuoteComparison)
 def compare_quote(read: Read, id: QuotePath, query: Annotated[QuoteComparisonQuery, Query()]) -> Response:
-    """What has changed since the version before, or against another quote: question, prices, figures."""
+    """Compares a quote with its preceding version or another quote: question, prices and figures."""
     with read.session() as session:
         return json_response(service.compare(session, read.tenant_id, id, query))
 
 
 @router.get("/{id:name}/report", response_class=Response, responses=_PAGE)
 def get_quote_report(read: Read, id: QuotePath, query: Annotated[QuoteVersionQuery, Query()]) -> Response:
-    """A version of a quote as a page that stands alone, reads on a phone and prints."""
+    """Returns a version of a quote as a self-contained page that reads on a phone and prints."""
     with read.session() as session:
         quote = service.get_quote(session, read.tenant_id, id, query.version)
     return page_response(render_report(quote))
@@ -133,9 +134,9 @@ def get_quote_report(read: Read, id: QuotePath, query: Annotated[QuoteVersionQue
 
 @router.get("/{id:name}/focus", response_class=Response, responses=_CSV)
 def get_quote_focus(read: Read, id: QuotePath, query: Annotated[QuoteVersionQuery, Query()]) -> Response:
-    """The charges of a version as CSV, in the columns of FOCUS 1.2, tagged with the quote.
+    """Returns the charges of a version as CSV in the columns of FOCUS 1.2, tagged with the quote.
 
-    A quote whose run has no start, or whose total is not known, has none.
+    A quote whose run has no start, or whose total is unknown, has no such rows.
     """
     with read.session() as session:
         return csv_response(service.get_focus_csv(session, read.tenant_id, id, query.version), f"quote-{id}")

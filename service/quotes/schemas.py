@@ -1,4 +1,4 @@
-"""Shapes of quotes."""
+"""Requests and answers of quotes."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal, NotRequired
@@ -40,7 +40,7 @@ QuoteState = TypeAliasType(
     "QuoteState",
     Literal["draft", "pending", "approved", "rejected", "expired", "cancelled", "superseded"],
 )
-"""Of a version: approvals move it, and nothing else of a version ever moves."""
+"""State of a version. Approvals change it; nothing else of a version ever changes."""
 QuotedOperation = TypeAliasType(
     "QuotedOperation", Literal["memory", "throughput", "cost", "utility-bill", "plan"]
 )
@@ -58,26 +58,26 @@ LEFT_OUT: Final = frozenset(
         "RATCHET_HISTORY",
     }
 )
-"""Codes of warnings which say that the total has no charge for something that will be charged for."""
+"""Codes of warnings which say that the total lacks a charge for something that will be charged."""
 DAYS_VALID: Final = 30
 ValidForDays = Annotated[int, Field(ge=1, le=365, json_schema_extra={"format": "int64"})]
 
 
 class QuoteTerms(StrictModel):
-    """What a quote says beside its figures."""
+    """Terms of a quote beside its figures."""
 
     name: Text
-    """What it is to be called."""
+    """Name of the quote."""
     cost_center_id: ResourceId | MISSING = MISSING
-    """Who pays."""
+    """Id of the cost centre that pays."""
     note: Text | MISSING = MISSING
-    """What approvers should know."""
+    """Note for the approvers."""
     valid_for_days: ValidForDays = DAYS_VALID
-    """How long it may be approved; a price that ends before ends it."""
+    """Days in which the quote may be approved. A price that ends earlier shortens the validity."""
 
 
 class MemoryQuoteRequest(QuoteTerms):
-    """A question of memory to be quoted."""
+    """Request for a quote on memory."""
 
     operation: Literal["memory"]
     request: MemoryEstimateRequest
@@ -85,7 +85,7 @@ class MemoryQuoteRequest(QuoteTerms):
 
 
 class ThroughputQuoteRequest(QuoteTerms):
-    """A question of throughput to be quoted, and that of memory with it."""
+    """Request for a quote on throughput, which includes memory."""
 
     operation: Literal["throughput"]
     request: ThroughputEstimateRequest
@@ -93,7 +93,7 @@ class ThroughputQuoteRequest(QuoteTerms):
 
 
 class CostQuoteRequest(QuoteTerms):
-    """A question of cost to be quoted, and those of memory and throughput with it."""
+    """Request for a quote on cost, which includes memory and throughput."""
 
     operation: Literal["cost"]
     request: CostEstimateRequest
@@ -101,7 +101,7 @@ class CostQuoteRequest(QuoteTerms):
 
 
 class UtilityBillQuoteRequest(QuoteTerms):
-    """All four questions to be quoted."""
+    """Request for a quote on all four questions."""
 
     operation: Literal["utility-bill"]
     request: UtilityBillRequest
@@ -109,10 +109,10 @@ class UtilityBillQuoteRequest(QuoteTerms):
 
 
 class CandidateQuoteRequest(QuoteTerms):
-    """A row of a plan to be quoted: its requests, answered anew under the present catalog."""
+    """Request for a quote on a row of a plan. Its requests are answered anew under the present catalog."""
 
     plan_id: QuoteId
-    """Which plan."""
+    """Id of the plan."""
     candidate: Annotated[int, Field(ge=1, le=1_000_000, json_schema_extra={"format": "int64"})]
     """Rank of the row."""
 
@@ -139,44 +139,44 @@ QuoteRequest = TypeAliasType(
         ),
     ],
 )
-"""What is to be quoted: a question by its operation, or a row of a plan."""
+"""Request for a quote: a question by its operation, or a row of a plan."""
 
 
 class QuoteRepriceRequest(StrictModel):
-    """How the next version of a quote differs, beside its prices."""
+    """Terms of the next version of a quote, beside its prices."""
 
     version: Annotated[int, Field(ge=1, le=1_000_000, json_schema_extra={"format": "int64"})] | MISSING = (
         MISSING
     )
-    """The newest version that the caller knows; with a newer one the quote stays as it is."""
+    """Newest version that the caller knows. If there is a newer one, the quote stays as it is."""
     valid_for_days: ValidForDays = DAYS_VALID
-    """How long it may be approved; a price that ends before ends it."""
+    """Days in which the quote may be approved. A price that ends earlier shortens the validity."""
 
 
 class QuoteEstimateRequests(TypedDict):
     """Bodies of `POST /v1/estimates/...` that a quote answers."""
 
     memory: NotRequired[MemoryEstimateRequest]
-    """Of `memory`."""
+    """Body for `memory`."""
     throughput: NotRequired[ThroughputEstimateRequest]
-    """Of `throughput`."""
+    """Body for `throughput`."""
     cost: NotRequired[CostEstimateRequest]
-    """Of `cost`."""
+    """Body for `cost`."""
     utility_bill: NotRequired[UtilityBillRequest]
-    """Of `utility-bill`."""
+    """Body for `utility-bill`."""
 
 
 class QuoteEstimates(TypedDict):
-    """Answers of the estimates that a quote rests on, as they were when it was made."""
+    """Answers of the estimates that a quote rests on, frozen when it was made."""
 
     memory: NotRequired[MemoryEstimate]
-    """Does it fit?"""
+    """Memory estimate."""
     throughput: NotRequired[ThroughputEstimate]
-    """How fast will it go?"""
+    """Throughput estimate."""
     cost: NotRequired[CostEstimate]
-    """What will it cost?"""
+    """Cost estimate."""
     utility_bill: NotRequired[UtilityBill]
-    """What will it draw and emit?"""
+    """Utility bill."""
 
 
 class QuotedRow(EstimateSource):
@@ -187,10 +187,10 @@ class QuotedRow(EstimateSource):
 
 
 class QuoteHeadlines(TypedDict):
-    """What is decided about. What is not known is absent."""
+    """Headline figures of a quote. A figure that is unknown is absent."""
 
     total: NotRequired[MoneyQuantity]
-    """What has to be paid: rent or share of own devices, else the purchase; electricity of own ones."""
+    """Amount to be paid: rent or share of owned devices, else the purchase; electricity of owned devices."""
     duration_seconds: NotRequired[QuantityEstimate]
     """Time of the run."""
     device_hours: NotRequired[QuantityEstimate]
@@ -198,76 +198,76 @@ class QuoteHeadlines(TypedDict):
     total_bytes: NotRequired[QuantityEstimate]
     """Memory of the fullest device."""
     fits: NotRequired[bool]
-    """Whether the device holds it."""
+    """True if the workload fits the device."""
     facility_kwh: NotRequired[QuantityEstimate]
-    """Energy at the meter."""
+    """Energy at the meter of the building."""
     peak_kw: NotRequired[QuantityEstimate]
-    """Power at the meter."""
+    """Power at the meter of the building."""
     location_based_kg_co2e: NotRequired[QuantityEstimate]
     """Emissions of the electricity."""
     water_liters: NotRequired[QuantityEstimate]
-    """Water on site and off it."""
+    """Water that evaporates on the site and in the power plants of the grid."""
 
 
 class QuotedCandidate(TypedDict):
     """The row of a plan that is quoted."""
 
     plan_id: str
-    """Which plan."""
+    """Id of the plan."""
     candidate: Integer
-    """Its rank."""
+    """Rank of the row."""
 
 
 class QuoteSummary(TypedDict):
-    """A version of a quote as lists show it."""
+    """A version of a quote in lists."""
 
     id: str
     """Id of the quote, the same for all of its versions."""
     version: Integer
-    """1, 2, ...; each is frozen."""
+    """Number of the version, from 1. Each version is frozen."""
     state: QuoteState
-    """How far its approval is."""
+    """State of the version's approval."""
     name: str
-    """What it is called."""
+    """Name of the quote."""
     operation: QuotedOperation
-    """What was quoted."""
+    """Operation that was quoted."""
     headlines: QuoteHeadlines
-    """What is decided about."""
+    """Headline figures of the quote."""
     accelerator_id: NotRequired[str]
-    """What the devices are."""
+    """Id of the accelerator."""
     accelerator_count: NotRequired[Integer]
-    """How many."""
+    """Number of devices."""
     providers: list[str]
-    """Who rents devices out, where that is known."""
+    """Providers that rent the devices out, as far as they are known."""
     cost_center_id: NotRequired[str]
-    """Who pays."""
+    """Id of the cost centre that pays."""
     starts_at: NotRequired[str]
-    """When the run starts, where that is said."""
+    """Start of the run, if it is given."""
     created_at: AwareDatetime
-    """When the version was frozen."""
+    """Time at which the version was frozen."""
     created_by: str
-    """Kind and id of the subject that asked for it."""
+    """Kind and id of the subject that requested the version."""
     valid_until: AwareDatetime
-    """After that moment it can be neither submitted nor approved."""
+    """Time after which the version can be neither submitted nor approved."""
     content_digest: str
-    """SHA-256 of all that is frozen: what approvers say that they have seen."""
+    """SHA-256 of all frozen content, which approvers confirm to have seen."""
 
 
 class Quote(QuoteSummary):
-    """A version of a quote, whole."""
+    """A version of a quote with its requests, answers and prices."""
 
     tenant_id: str
-    """Whose it is."""
+    """Tenant of the quote."""
     note: NotRequired[str]
-    """What its author says."""
+    """Note of the author."""
     plan: NotRequired[QuotedCandidate]
-    """Where it is from."""
+    """Plan and row that the quote was made from."""
     owns_devices: bool
-    """Whether the devices are neither rented nor offered: then electricity is paid beside them."""
+    """True if the devices are neither rented nor offered. Electricity is then paid in addition."""
     requests: QuoteEstimateRequests
     """Bodies of `POST /v1/estimates/...` that were answered."""
     answers: QuoteEstimates
-    """What they were answered with."""
+    """Answers to the requests."""
     inputs: list[QuotedRow]
     """Rows of the catalog that the answers rest on, with their prices."""
     catalog_revision: Integer
@@ -275,18 +275,18 @@ class Quote(QuoteSummary):
     method_version: str
     """Version of the formulas."""
     focus_digest: NotRequired[str]
-    """SHA-256 of the charges as FOCUS rows; absent where there are none, and a gap says why."""
+    """SHA-256 of the charges as FOCUS rows. Absent if there are none, and a gap says why."""
     warnings: list[AnswerWarning]
-    """What the reader should know, each once; pointers are into the quote."""
+    """Remarks for the reader, each once. Pointers are into the quote."""
     gaps: list[EstimateGap]
-    """Figures that are absent, and why, each once; pointers are into the quote."""
+    """Figures that are absent, and why, each once. Pointers are into the quote."""
 
 
 class QuotePage(TypedDict):
     """A page of quotes, each in its newest version."""
 
     items: list[QuoteSummary]
-    """The newest first."""
+    """Quotes, the newest first."""
     next_page_token: NextPageToken
 
 
@@ -302,53 +302,54 @@ class QuoteQuery(PageQuery):
 
 
 NEWEST: Final = 0
-"""Asks for the newest version."""
+"""Selects the newest version."""
 _Version = Annotated[
     int, Field(ge=0, le=1_000_000, json_schema_extra={"format": "int64"}), build_number_validator(WHOLE)
 ]
 
 
 class QuoteVersionQuery(BaseModel):
-    """Which version of a quote."""
+    """Version of a quote to read."""
 
     model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
 
     version: _Version = NEWEST
-    """Which version; the newest if it is left out."""
+    """Number of the version. Defaults to the newest."""
 
 
 OTHER_QUOTE: Final = r"^([0-9a-f]{32})?$"
 
 
 class QuoteComparisonQuery(QuoteVersionQuery):
-    """What a version of a quote is compared with."""
+    """Version of a quote to compare with."""
 
     base_id: Annotated[str, Field(pattern=OTHER_QUOTE, max_length=32)] = ""
-    """Another quote; the same one if it is left out."""
+    """Id of another quote. Defaults to the same quote."""
     base_version: _Version = NEWEST
-    """Which version of it; if it is left out, of another quote the newest, of the same the one before."""
+    """Version to compare with. Defaults to the newest of another quote, and to the preceding one of the same
+    quote."""
 
 
 class QuoteComparison(TypedDict):
-    """What has changed between two quotes."""
+    """Changes between two quotes."""
 
     before: QuoteSummary
-    """The first."""
+    """First quote of the comparison."""
     after: QuoteSummary
-    """The second."""
+    """Second quote of the comparison."""
     terms: list[QuoteValueChange]
-    """What they say beside their figures, and what they were computed under."""
+    """Differences in their terms, and in what they were computed under."""
     requests: list[QuoteValueChange]
     """Members of their requests that differ."""
     inputs: list[QuotedRowChange]
-    """Rows of the catalog that differ, those with prices first."""
+    """Rows of the catalog that differ, rows with prices first."""
     headlines: list[QuoteHeadlineChange]
     """Headlines that differ."""
     total_change: NotRequired[QuoteTotalChange]
-    """What moves the total; absent where the two cannot be compared, and a gap says why."""
+    """Causes of the change of the total. Absent if the two cannot be compared, and a gap says why."""
     lines: list[QuoteLineChange]
-    """Charges that differ, those that move the total most first."""
+    """Charges that differ, by the size of their effect on the total."""
     warnings: list[AnswerWarning]
-    """What makes the amounts hard to compare; pointers are into the comparison."""
+    """Remarks on the comparability of the amounts. Pointers are into the comparison."""
     gaps: list[EstimateGap]
-    """What is not compared, and why; pointers are into the comparison."""
+    """Figures that are not compared, and why. Pointers are into the comparison."""

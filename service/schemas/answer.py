@@ -1,4 +1,4 @@
-"""From planning values to the shapes of answers. Every figure is checked once, here."""
+"""Conversions from planning values to the shapes of answers. Each figure is checked once, here."""
 
 import hashlib
 from decimal import Decimal
@@ -24,7 +24,11 @@ class FigureError(ArithmeticError):
 
 
 def to_quantity(figure: Quantity) -> QuantityEstimate:
-    """A headline figure; anything not finite or out of order is a defect and never leaves."""
+    """Returns a headline figure of an answer.
+
+    Raises `FigureError` if the figure is not finite or lies outside its interval, which is a defect of a
+    formula.
+    """
     value, low, high, basis = figure
     if not -_LARGEST_FIGURE < low <= value <= high < _LARGEST_FIGURE:
         raise FigureError(f"{low} <= {value} <= {high}")
@@ -32,7 +36,7 @@ def to_quantity(figure: Quantity) -> QuantityEstimate:
 
 
 def to_integer(number: float) -> int:
-    """A byte or token count of an answer."""
+    """Returns a byte or token count of an answer."""
     if not -LARGEST_INTEGER <= number <= LARGEST_INTEGER:
         raise FigureError(str(number))
     return round(number)
@@ -41,7 +45,7 @@ def to_integer(number: float) -> int:
 def to_money_quantity(
     amount: Decimal, low: Decimal, high: Decimal, currency: str, basis: EvidenceBasis
 ) -> MoneyQuantity:
-    """A headline amount, whose parts have been rounded."""
+    """Returns a headline amount, whose parts are already rounded."""
     if not low <= amount <= high:
         raise FigureError(f"{low} <= {amount} <= {high}")
     return {
@@ -54,7 +58,7 @@ def to_money_quantity(
 
 
 def to_parallelism(layout: Parallelism, *, chosen: bool) -> ParallelismDegrees:
-    """The layout of an answer."""
+    """Returns the layout of an answer."""
     answer: ParallelismDegrees = {
         "tensor": layout.tensor,
         "pipeline": layout.pipeline,
@@ -73,7 +77,7 @@ def to_parallelism(layout: Parallelism, *, chosen: bool) -> ParallelismDegrees:
 
 
 def to_evidence(question: StrictModel, notes: AnswerNotes, revision: int) -> EstimateEvidence:
-    """What it takes to reproduce an answer; the digest is of the question with its defaults."""
+    """Returns the versions and sources that reproduce an answer; the digest includes the defaults taken."""
     canonical = question.__pydantic_serializer__.to_json(question)
     return {
         "catalog_revision": revision,

@@ -1,4 +1,4 @@
-"""The shapes of memory and throughput. An unknown figure is an absent member, and a gap names it."""
+"""Answers on memory and throughput. An unknown figure is an absent member, and a gap names it."""
 
 from typing import Literal, NotRequired
 
@@ -33,28 +33,29 @@ class ParallelismDegrees(TypedDict):
     expert: Integer
     """Replicas that the experts are spread over."""
     expert_tensor: NotRequired[Integer]
-    """Devices that each expert of a served model is cut over; absent where they are those of tensor."""
+    """Devices that each expert of a served model is divided over. Absent if they are the devices of
+    `tensor`."""
     sequence_parallel: bool
-    """Whether tensor parallelism also divides the activations between layers."""
+    """True if tensor parallelism also divides the activations between layers."""
     sharding: Sharding
-    """Which part of the training state is spread over the replicas."""
+    """Part of the training state that is sharded over the replicas."""
     pipeline_schedule: PipelineSchedule
-    """In which order the micro-batches pass the pipeline."""
+    """Order in which the micro-batches pass the pipeline."""
     virtual_stages: Integer
     """Parts of the model on each pipeline device."""
     chosen: bool
-    """Whether the service chose the layout, because the question left it out."""
+    """True if the service chose the layout because the question did not give one."""
 
 
 class BaseEstimate(TypedDict):
-    """What every answer carries beside its figures."""
+    """Members that every answer carries beside its figures."""
 
     parallelism: ParallelismDegrees
     """The layout that the figures hold for."""
     evidence: EstimateEvidence
-    """What it takes to reproduce the answer."""
+    """Versions and sources that reproduce the answer."""
     warnings: list[AnswerWarning]
-    """What to know of the question."""
+    """Remarks about the question."""
     gaps: list[EstimateGap]
     """Figures that are absent, and why."""
 
@@ -87,7 +88,8 @@ class MemoryComponent(TypedDict):
         "fragmentation",
         "framework_overhead",
     ]
-    """What the memory holds. Parts of a training step that hold nothing are left out, but for its state."""
+    """Content of the memory. Parts of a training step that take no bytes are left out, except its training
+    state."""
     bytes: Integer
     """Bytes on the fullest device."""
 
@@ -96,9 +98,9 @@ class DeviceMemory(TypedDict):
     """Memory of the fullest device. `known_bytes` is the sum of the components."""
 
     total_bytes: NotRequired[QuantityEstimate]
-    """Sum of all components; absent where one is unknown."""
+    """Sum of all components. Absent if one of them is unknown."""
     known_bytes: Integer
-    """Sum of the components that follow."""
+    """Sum of the components that are listed."""
     components: list[MemoryComponent]
     """Parts of the memory."""
 
@@ -107,82 +109,85 @@ class KvCacheUsage(TypedDict):
     """The KV cache of one request on the fullest device."""
 
     allocation: Literal["paged", "contiguous"]
-    """Whether a request takes blocks as it grows, or its whole length at once."""
+    """`paged` if a request takes blocks as it grows, `contiguous` if it takes its whole length at once."""
     block_tokens: Integer
-    """Tokens that are taken at a time."""
+    """Tokens that are allocated at a time."""
     bytes_per_token: float
-    """Mean over the request's length; a windowed layer takes no more beyond its window."""
+    """Mean over the length of a request. A windowed layer takes no more beyond its window."""
     bytes_per_request: Integer
-    """At its full length."""
+    """Bytes of a request at its full length."""
     waste_bytes_per_request: Integer
-    """What of that is never filled: the rest of the last block, and of a contiguous cache on average half of
-    the output."""
+    """Bytes of a request that are never filled: the rest of the last block, and in a contiguous cache on
+    average half of the output."""
 
 
 class OffloadedMemory(TypedDict):
-    """What a training step keeps outside the device, for each device."""
+    """State of a training step that is kept outside the device, for each device."""
 
     memory_bytes: Integer
-    """Bytes of the host's memory."""
+    """Bytes in the memory of the host."""
     nvme_bytes: Integer
-    """Bytes of its drives."""
+    """Bytes on the drives of the host."""
 
 
 class MemoryLimits(TypedDict):
-    """How far each dimension goes before the device is full, the others as asked."""
+    """Largest value of each dimension before the device is full, with the others as requested."""
 
     max_micro_batch_size: NotRequired[Integer]
-    """Most sequences that a replica can process at a time."""
+    """Largest number of sequences that a replica can process at a time."""
     max_sequence_length: NotRequired[Integer]
     """Longest sequence, in tokens."""
     max_concurrency: NotRequired[Integer]
-    """Most requests at a time over the whole cluster."""
+    """Largest number of concurrent requests over the whole cluster."""
     kv_cache_tokens: NotRequired[Integer]
     """Tokens that the KV cache of the whole cluster holds, as the engine counts them."""
 
 
 class MemoryEstimate(BaseEstimate):
-    """Does it fit?"""
+    """Memory of a workload on its fullest device, and whether it fits."""
 
     parameter_count: Integer
-    """As PyTorch counts the parameters of the class: tied ones once, buffers not."""
+    """Parameters as PyTorch counts those of the model class: tied ones once, buffers not."""
     active_parameter_count: Integer
     """Parameters that one token uses."""
     trained_parameter_count: NotRequired[Integer]
     """Parameters that a training run changes."""
     stored_weight_bytes: NotRequired[Integer]
-    """Weights of the whole served model as they are stored, once: what its files hold of them."""
+    """Bytes of the weights of the whole served model as they are stored, counted once: the size of its
+    files."""
     per_device: DeviceMemory
     """Memory of the fullest device."""
     kv_cache: NotRequired[KvCacheUsage]
-    """Of a served model that keeps one."""
+    """KV cache of a request. Present for a served model that keeps one."""
     host: NotRequired[OffloadedMemory]
-    """What leaves the device; absent where nothing does."""
+    """State that is offloaded from the device. Absent if nothing is."""
     capacity_bytes: NotRequired[Integer]
-    """What the driver of the device reports; absent where it is unknown."""
+    """Memory that the driver of the device reports. Absent if it is unknown."""
     usable_bytes: NotRequired[Integer]
-    """What the workload may use of it: under a serving engine its share, and what it takes outside that."""
+    """Memory of the device that the workload may use. Under a serving engine: its share, and what it takes
+    outside that share."""
     headroom_bytes: NotRequired[Integer]
-    """Usable bytes less the total; below 0 where it does not fit."""
+    """Usable bytes less the total. Below 0 if the workload does not fit."""
     fits: NotRequired[bool]
-    """Whether the total is at most the usable bytes."""
+    """True if the total is at most the usable bytes."""
     fit_probability: NotRequired[float]
-    """Probability that it fits, from the intervals of total and capacity."""
+    """Probability that the workload fits, from the intervals of total and capacity."""
     limits: MemoryLimits
-    """How far each dimension goes before the device is full."""
+    """Largest value of each dimension before the device is full."""
     advice: list[EstimateAdvice]
-    """Changes that would make it fit: for training the cheapest set, which does so together, in the order of
-    their cost; for serving single changes, else the smallest sets of them."""
+    """Changes that make the workload fit. For training: the cheapest set of changes, to be made together,
+    ordered by their cost. For serving: single changes, or the smallest sets if no single one is enough."""
 
 
 class IterationPartTime(TypedDict):
-    """What takes a part of an iteration."""
+    """Time of one part of the iterations of a phase."""
 
     part: Literal["matrices", "experts", "attention", "other", "collectives", "launch", "host"]
-    """Matrices and experts multiply, attention reads the cache, other streams activations; collectives are
-    waited for, launch is time of kernels beside their work, host that of the engine's own program."""
+    """Part of an iteration. Matrices and experts multiply; attention reads the cache; other streams
+    activations; collectives are waited for; launch is the time of kernels beside their work; host is the time
+    of the engine's own program."""
     seconds: float
-    """Its time of the phase."""
+    """Time of the phase that the part takes."""
 
 
 class PhaseTime(TypedDict):
@@ -222,20 +227,20 @@ class PhaseTime(TypedDict):
     ]
     """Part of a step or of a request."""
     seconds: QuantityEstimate
-    """Time that it takes."""
+    """Time of the phase."""
     bound: Literal["compute", "memory", "communication", "waiting", "host", "data"]
     """The limit that sets the time."""
     parts: NotRequired[list[IterationPartTime]]
-    """What the iterations of a phase of a request spend its time on; they sum to it."""
+    """Time of a phase of a request by part of its iterations. The parts sum to the time of the phase."""
 
 
 class OperatorEstimate(TypedDict):
     """One operator of a block on one device and one micro-batch, under the roofline."""
 
     operator: str
-    """What is executed."""
+    """Name of the operator."""
     direction: Literal["forward", "backward"]
-    """In which pass."""
+    """Pass that the operator belongs to."""
     flops: float
     """Floating-point operations."""
     moved_bytes: Integer
@@ -243,9 +248,9 @@ class OperatorEstimate(TypedDict):
     flops_per_byte: float
     """Arithmetic intensity."""
     attainable_flops_per_second: float
-    """What the data sheet allows at this intensity."""
+    """Rate that the data sheet allows at this intensity."""
     achieved_flops_per_second: float
-    """What the estimated time amounts to."""
+    """Rate that follows from the estimated time."""
     seconds: float
     """Estimated time."""
     bound: Literal["compute", "memory"]
@@ -253,56 +258,56 @@ class OperatorEstimate(TypedDict):
 
 
 class Bottleneck(TypedDict):
-    """What limits the speed. `axis` is that of data, algorithm and machine."""
+    """Limit of the speed. `axis` is the axis of data, algorithm and machine."""
 
     bound: Literal["compute", "memory", "communication", "waiting", "host", "data"]
     """The limit that sets most of the time."""
     axis: Literal["algorithm", "machine", "data"]
-    """Where to look for a remedy."""
+    """Place to look for a remedy."""
     advice: list[EstimateAdvice]
     """Changes worth trying."""
 
 
 class ThroughputRates(TypedDict):
-    """Figures of training or of serving; those of the other kind are absent."""
+    """Rates of training or of serving. Members of the other kind are absent."""
 
     total_flops: NotRequired[float]
     """Floating-point operations of the whole run."""
     peak_flops_per_second_per_device: float
-    """Dense rate of the format that is multiplied in."""
+    """Dense rate of the number format that the multiplications use."""
     duration_seconds: NotRequired[QuantityEstimate]
     """Time of the whole run."""
     step_seconds: NotRequired[QuantityEstimate]
     """Time of one optimizer step."""
     tokens_per_second: NotRequired[QuantityEstimate]
-    """Tokens trained on by the whole cluster."""
+    """Tokens that the whole cluster trains on."""
     tokens_per_second_per_device: NotRequired[QuantityEstimate]
-    """Tokens trained on by each device."""
+    """Tokens that each device trains on."""
     samples_per_second: NotRequired[QuantityEstimate]
-    """Sequences trained on by the whole cluster."""
+    """Sequences that the whole cluster trains on."""
     model_flops_utilization: NotRequired[QuantityEstimate]
     """Share of the peak rate that the model's own operations reach."""
     hardware_flops_utilization: NotRequired[QuantityEstimate]
-    """The same with the operations of recomputation."""
+    """Share of the peak rate that the model's own operations and those of recomputation reach."""
     hardware_flops_per_second_per_device: NotRequired[QuantityEstimate]
-    """What each device executes, recomputation included and attention counted whole."""
+    """Operations that each device executes, recomputation included and attention counted in full."""
     model_flops_per_second_per_device: NotRequired[QuantityEstimate]
-    """The model's own operations, attention counted whole whatever its mask hides."""
+    """The model's own operations, attention counted in full whatever its mask hides."""
     unmasked_flops_per_second_per_device: NotRequired[QuantityEstimate]
     """The model's own operations without the scores that a causal mask hides."""
 
 
 class ThroughputEstimate(BaseEstimate, ThroughputRates, TrainingEstimateParts, ServingEstimateParts):
-    """How fast will it go?"""
+    """Speed of a training run or of a served model, and its limits."""
 
     breakdown: list[PhaseTime]
-    """Where the time of a step or of a request goes."""
+    """Time of a step or of a request by phase."""
     passes: NotRequired[ForwardPassEstimate]
-    """Where requests are passes."""
+    """Figures of forward passes. Present if each request is a forward pass."""
     disaggregation: NotRequired[DisaggregationEstimate]
-    """Where prefill and decode have replicas of their own."""
+    """Figures of disaggregated serving. Present if prefill and decode have replicas of their own."""
     bottleneck: NotRequired[Bottleneck]
-    """What limits the speed."""
+    """Limit of the speed."""
     operators: NotRequired[list[OperatorEstimate]]
     """Operators of one block of a training run, on one device and one micro-batch."""
 

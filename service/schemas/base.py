@@ -1,4 +1,4 @@
-"""What every shape of the API is built from: strict scalars, input models, and parts of answers."""
+"""Building blocks of every shape of the API: strict scalars, input models and parts of answers."""
 
 import re
 from itertools import chain
@@ -11,7 +11,7 @@ from typing_extensions import TypedDict
 from service.planning.quantity import EvidenceBasis
 
 LARGEST_INTEGER = 2**53 - 1
-"""Above it JavaScript loses digits."""
+"""Largest integer that JavaScript reads without losing digits."""
 
 _INT64 = {"format": "int64"}
 
@@ -22,7 +22,7 @@ Positive = Annotated[float, Field(gt=0, le=1e30)]
 NotNegative = Annotated[float, Field(ge=0, le=1e30)]
 Share = Annotated[float, Field(gt=0, le=1)]
 Factor = Annotated[float, Field(gt=0, le=1e12)]
-"""What a figure is multiplied by, to see what would follow."""
+"""Factor that a figure is multiplied by, to see the effect of a change."""
 ResourceId = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,99}$", max_length=100)]
 CatalogName = Annotated[
     str,
@@ -44,7 +44,7 @@ RFC_3339 = (
     r"2[01][0-9]{2}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])"
     r"T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,6})?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])"
 )
-"""Times of the years 2000 to 2199: no zone takes them out of the range of any clock."""
+"""Times of the years 2000 to 2199. In no time zone do they leave the range of a clock."""
 Instant = Annotated[
     AwareDatetime,
     BeforeValidator(_check_rfc_3339),
@@ -52,7 +52,8 @@ Instant = Annotated[
 ]
 """A time that callers send, with its zone."""
 DEEPEST = 100
-"""Levels of an object in another's format: parsers end at 200, and what is stored or shown wraps it."""
+"""Most levels of an object in a foreign format. Parsers end at 200, and the object is nested in what is
+stored or shown."""
 
 
 def _check_depth(given: dict[str, JsonValue]) -> dict[str, JsonValue]:
@@ -70,7 +71,7 @@ ForeignObject = Annotated[
     Field(min_length=1, max_length=500, json_schema_extra={"additionalProperties": True}),
     AfterValidator(_check_depth),
 ]
-"""A parsed JSON object in a format that is not ours."""
+"""A parsed JSON object in a format of another program."""
 Text = Annotated[str, Field(min_length=1, max_length=500, pattern=r"^[^\x00-\x1f\x7f]*$")]
 DecimalText = Annotated[str, Field(pattern=r"^[0-9]{1,15}(\.[0-9]{1,9})?$", max_length=25)]
 SignedDecimalText = Annotated[str, Field(pattern=r"^-?[0-9]{1,15}(\.[0-9]{1,18})?$", max_length=36)]
@@ -81,7 +82,7 @@ Integer = Annotated[int, Field(json_schema_extra=_INT64)]
 
 
 class StrictModel(BaseModel):
-    """A shape that callers send: strict types, no unknown members, no NaN, no nulls."""
+    """Base of the shapes that callers send: strict types, no unknown members, no NaN, no nulls."""
 
     model_config = ConfigDict(
         extra="forbid",
@@ -123,20 +124,20 @@ class MoneyQuantity(TypedDict):
     currency_code: str
     """ISO 4217 code."""
     basis: EvidenceBasis
-    """The weakest evidence that the amount rests on."""
+    """Weakest evidence that the amount rests on."""
 
 
 class QuantityEstimate(TypedDict):
     """A number with its 80% interval and the evidence behind it."""
 
     value: float
-    """The estimate, in the unit that the member's name ends in."""
+    """Estimate, in the unit that ends the name of the member."""
     low: float
     """Lower end of the interval."""
     high: float
     """Upper end of the interval."""
     basis: EvidenceBasis
-    """The weakest evidence that the number rests on."""
+    """Weakest evidence that the number rests on."""
 
 
 class EstimateGap(TypedDict):
@@ -147,27 +148,27 @@ class EstimateGap(TypedDict):
     code: str
     """Stable name of the reason."""
     detail: str
-    """What is missing."""
+    """Description of what is missing."""
 
 
 class AnswerWarning(TypedDict):
-    """Something in the question that the reader of the answer should know of."""
+    """A remark about the question that the reader of the answer should know."""
 
     code: str
     """Stable name of the warning."""
     pointer: str
     """JSON Pointer into the request."""
     detail: str
-    """What to know."""
+    """Text of the remark."""
 
 
 class EstimateAdvice(TypedDict):
-    """A change worth trying, and what it does."""
+    """A change worth trying, and its effect."""
 
     code: str
     """Stable name of the change."""
     detail: str
-    """What to change, and what it does."""
+    """Description of the change and its effect."""
     gain_share: NotRequired[float]
     """Share of the time of a token that the change saves, estimated anew with it."""
 
@@ -192,24 +193,24 @@ class EstimateSource(TypedDict):
     pointer: str
     """JSON Pointer of the member of the request that it stands for."""
     kind: SourceKind
-    """What kind of row it is."""
+    """Kind of the row."""
     id: str
     """Id of the row or curve."""
     version: Integer
     """Version of the row or curve."""
     origin: Literal["shipped", "tenant"]
-    """Whether it ships with the service or is the tenant's own."""
+    """`shipped` for a row that ships with the service, `tenant` for a row of the tenant."""
     shadows_shipped_version: NotRequired[Integer]
-    """Version of the shipped row of the same id that the tenant's own stands before."""
+    """Version of the shipped row of the same id that the tenant's row replaces."""
     citation: str
-    """Where its values come from."""
+    """Citation of the source of its values."""
 
 
 class EstimateEvidence(TypedDict):
-    """What it takes to reproduce the answer."""
+    """Versions, calibrations and catalog rows that reproduce an answer."""
 
     catalog_revision: Integer
-    """Revision of the catalog that was read."""
+    """Catalog revision that was read."""
     method_version: str
     """Version of the formulas."""
     input_digest: str
@@ -224,16 +225,16 @@ class CostLine(TypedDict):
     """One charge: quantity times unit price, rounded once."""
 
     name: str
-    """What is charged for."""
+    """Name of what is charged."""
     quantity: float
-    """How much of it."""
+    """Number of units."""
     unit: str
-    """What the quantity counts."""
+    """Unit of the quantity."""
     unit_price: NotRequired[MoneyAmount]
-    """Absent where no price is known."""
+    """Price of one unit. Absent if no price is known."""
     amount: NotRequired[MoneyAmount]
     """Quantity times unit price."""
     source: str
-    """Where the price comes from."""
+    """Source of the price."""
     category: NotRequired[Literal["usage", "purchase", "tax", "credit"]]
-    """How it is charged (ChargeCategory of FOCUS); by use where absent."""
+    """Category of the charge (ChargeCategory of FOCUS). Usage if absent."""

@@ -1,4 +1,4 @@
-"""The shape of the utility bill."""
+"""The answer on the utility bill."""
 
 from typing import Literal, NotRequired
 
@@ -24,55 +24,55 @@ ChargeKind = Literal[
 
 
 class BillingPeriod(TypedDict):
-    """A billing period of the site's clock."""
+    """A billing period on the clock of the site."""
 
     start_date: str
-    """Its first day."""
+    """First day of the period."""
     end_date: str
-    """The day after its last."""
+    """Day after the last day of the period."""
 
 
 class ElectricityBillLine(CostLine):
-    """One charge. Of a tariff: of one billing period, price period and tier."""
+    """One charge. Under a tariff: for one billing period, price period and tier."""
 
     kind: NotRequired[ChargeKind]
-    """What is charged."""
+    """Kind of the charge."""
     billing_period: NotRequired[BillingPeriod]
-    """When it is billed."""
+    """Billing period that the charge falls in."""
     price_period: NotRequired[str]
     """Hours that share the price."""
     tier: NotRequired[Integer]
-    """Place of the tier in its ladder, from 1."""
+    """Position of the tier among its tiers, from 1."""
     peak_at: NotRequired[str]
-    """Start of the interval that set the demand; where demand looks back, of the peak looked back on."""
+    """Start of the interval that set the demand. If the demand looks back, start of the earlier peak."""
     note: NotRequired[str]
-    """Such as what raised a demand to what is billed."""
+    """Remark, such as the reason why a demand was raised to the billed one."""
     after_run: NotRequired[bool]
-    """Whether it is billed in a period that the run does not touch, because of a peak of the run."""
+    """True if the charge falls in a billing period after the run, because of a peak of the run."""
 
 
 class BillingPeriodTotal(TypedDict):
-    """What a billing period amounts to."""
+    """Totals of a billing period."""
 
     billing_period: BillingPeriod
-    """When it is billed."""
+    """Billing period of the totals."""
     energy_kwh: float
     """Energy that is billed."""
     peak_kw: float
-    """Highest demand of the meter, the baseline load counted where there is one."""
+    """Highest demand of the meter, including the baseline load if there is one."""
     total: MoneyAmount
-    """Sum of its lines."""
+    """Sum of the charges of the period."""
     after_run: NotRequired[bool]
-    """Whether the run does not touch it."""
+    """True if the billing period lies after the run."""
 
 
 class ElectricityBill(TypedDict):
-    """The electricity bill: at a flat price a line for each kind of equipment, else those of the tariff."""
+    """The electricity bill: a line for each kind of equipment at a flat price, else those of the tariff."""
 
     allocation: NotRequired[Allocation]
-    """Whose bill it is, under a tariff."""
+    """Share of the bill that is answered, under a tariff: what the run adds, or the run by itself."""
     lines: list[ElectricityBillLine]
-    """Charges; where what the run adds is billed, an amount below 0 is one that it saves."""
+    """Charges. With the allocation `incremental`, an amount below 0 is a saving through the run."""
     periods: NotRequired[list[BillingPeriodTotal]]
     """Totals by billing period, under a tariff."""
     total: NotRequired[MoneyQuantity]
@@ -80,12 +80,12 @@ class ElectricityBill(TypedDict):
 
 
 class UtilityBill(BaseEstimate):
-    """What will the run draw, emit and cost, rented or bought?"""
+    """Energy, emissions and cost of a run, rented or bought."""
 
     total_flops: NotRequired[float]
     """Floating-point operations of the whole run."""
     peak_flops_per_second_per_device: float
-    """Dense rate of the format that is multiplied in."""
+    """Dense rate of the number format that the multiplications use."""
     duration_seconds: NotRequired[QuantityEstimate]
     """Time of the whole run."""
     device_hours: NotRequired[QuantityEstimate]
@@ -99,17 +99,17 @@ class UtilityBill(BaseEstimate):
     water_liters: NotRequired[QuantityEstimate]
     """Water evaporated on the site and by the grid."""
     water: NotRequired[WaterUse]
-    """The same apart."""
+    """Water by place."""
     equivalents: NotRequired[list[EnergyEquivalent]]
-    """What the energy may be pictured as."""
+    """Illustrations of the amount of energy."""
     rent: CostBreakdown
-    """What renting the devices costs."""
+    """Cost of renting the devices."""
     purchase: CostBreakdown
-    """What buying the devices costs."""
+    """Cost of buying the devices."""
     break_even_runs: NotRequired[QuantityEstimate]
-    """Purchase over rent: runs that pay the purchase back."""
+    """Purchase over rent: number of runs after which the purchase has paid for itself."""
     break_even_runs_with_electricity: NotRequired[QuantityEstimate]
-    """The same where a run on own devices pays its electricity."""
+    """The same if a run on owned devices pays for its electricity."""
     break_even: NotRequired[list[BreakEven]]
     """Runs and months until the purchase has paid itself back, under further assumptions."""
 

@@ -1,4 +1,4 @@
-"""Carbon intensities in time, electricity that was bought, and what making machines emits."""
+"""Carbon intensities over time, electricity contracts, and emissions of making machines."""
 
 from typing import Annotated, Literal
 from zoneinfo import ZoneInfo
@@ -22,7 +22,7 @@ MOST_INTERVALS = 35_136
 _MONTH_HOURS = 288
 _MOST_CONTRACTS = 20
 Intensity = Annotated[float, Field(ge=-100, le=100)]
-"""kg for each kWh; a marginal one may be below zero."""
+"""kg CO2e per kWh. A marginal intensity may be below zero."""
 ZoneName = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9._+/-]{0,63}$", max_length=64)]
 """Name of the IANA time zone database, such as America/Chicago."""
 
@@ -33,38 +33,38 @@ EmissionRate = TypeAliasType("EmissionRate", Literal["average", "marginal"])
 
 
 class HoursOfYearIntensityInput(StrictModel):
-    """The hours of any year, from its first on. 29 February repeats the day before."""
+    """Intensity of the hours of any year, from its first hour. 29 February repeats the day before."""
 
     kind: Literal["hours_of_year"]
-    """Discriminator."""
+    """Selects this shape."""
     time_zone: ZoneName
-    """Clock by which the hours count."""
+    """Time zone of the hours."""
     kg_co2e_per_kwh: Annotated[list[Intensity], Field(min_length=1, max_length=MOST_HOURS)]
     """Intensity of each hour."""
 
 
 class MonthHoursIntensityInput(StrictModel):
-    """Hours of the day, in each month of any year."""
+    """Intensity of the hours of the day, for each month of any year."""
 
     kind: Literal["month_hours"]
-    """Discriminator."""
+    """Selects this shape."""
     time_zone: ZoneName
-    """Clock by which the hours count."""
+    """Time zone of the hours."""
     kg_co2e_per_kwh: Annotated[list[Intensity], Field(min_length=_MONTH_HOURS, max_length=_MONTH_HOURS)]
     """Intensity of the 24 hours of January, then of February, and so on."""
 
 
 class IntervalIntensityInput(StrictModel):
-    """Consecutive intervals of one time."""
+    """Intensity of consecutive intervals from a fixed time."""
 
     kind: Literal["intervals"]
-    """Discriminator."""
+    """Selects this shape."""
     starts_at: Instant
-    """Start of the first."""
+    """Start of the first interval."""
     interval_minutes: IntervalMinutes = 60
-    """Length of each."""
+    """Length of each interval, in minutes."""
     kg_co2e_per_kwh: Annotated[list[Intensity], Field(min_length=1, max_length=MOST_INTERVALS)]
-    """Intensity of each."""
+    """Intensity of each interval."""
 
 
 CarbonIntensitySeriesInput = TypeAliasType(
@@ -78,7 +78,7 @@ CarbonIntensitySeriesInput = TypeAliasType(
 def to_planning(
     given: HoursOfYearIntensityInput | MonthHoursIntensityInput | IntervalIntensityInput, pointer: str
 ) -> IntensitySeries:
-    """The series as planning reads it; an unknown zone is refused at ``pointer``."""
+    """Returns the series as planning reads it; raises a problem at ``pointer`` for an unknown time zone."""
     values = np.array(given.kg_co2e_per_kwh)
     if isinstance(given, IntervalIntensityInput):
         return IntervalIntensity(given.starts_at, given.interval_minutes, values)
@@ -89,54 +89,55 @@ def to_planning(
 
 
 class ElectricityContract(StrictModel):
-    """Electricity that was bought at an intensity of its own."""
+    """Electricity that is bought at an intensity of its own."""
 
     kind: Literal["power_purchase_agreement", "certificate", "supplier", "green_tariff"]
-    """Instrument by which it was bought."""
+    """Instrument by which the electricity is bought."""
     share: Share
-    """Of the run's energy."""
+    """Share of the run's energy."""
     carbon_intensity_kg_co2e_per_kwh: NotNegative
     """Emissions of each kWh."""
     accounting: EmissionAccounting = "generation"
-    """What is counted."""
+    """Emissions that are counted."""
     source: Text
-    """Document that says so."""
+    """Document that states the figure."""
 
 
 class ResidualMix(StrictModel):
-    """What is left of a grid's electricity when all contracts are taken out."""
+    """Electricity of a grid that is left when all contracts are taken out."""
 
     carbon_intensity_kg_co2e_per_kwh: NotNegative
     """Emissions of each kWh."""
     accounting: EmissionAccounting = "generation"
-    """What is counted."""
+    """Emissions that are counted."""
     source: Text
-    """Document that says so."""
+    """Document that states the figure."""
 
 
 class EmbodiedEmissionsInput(StrictModel):
-    """What making the machines emitted, and how long they are used. Figures given here go first."""
+    """Emissions of making the machines, and their lifetime. Figures given here replace the catalog's."""
 
     kg_co2e_per_device: NotNegative | MISSING = MISSING
-    """Of one accelerator; that of the catalog when left out."""
+    """Emissions of making one accelerator. Defaults to the value of the catalog."""
     kg_co2e_per_server: NotNegative | MISSING = MISSING
-    """Of a server without its accelerators."""
+    """Emissions of making a server without its accelerators."""
     lifetime_years: Annotated[float, Field(ge=0.1, le=100)] | MISSING = MISSING
-    """From first to last use."""
+    """Years from first to last use."""
     utilization: Annotated[float, Field(ge=0.01, le=1)] | MISSING = MISSING
-    """Share of its life in which a machine is used."""
+    """Share of its lifetime in which a machine is used."""
 
 
 class SiteCarbonInput(StrictModel):
-    """Emissions of a site's electricity in time and by contract."""
+    """Emissions of a site's electricity over time and by contract."""
 
     carbon_intensity_series: CarbonIntensitySeriesInput | MISSING = MISSING
-    """Average intensity in time, in place of that of the grid; needs `starts_at`."""
+    """Average intensity over time, in place of the intensity of the grid. Needs `starts_at`."""
     carbon_intensity_factor: Factor | MISSING = MISSING
-    """What the average intensity, given or of the grid, is multiplied by: a grid that changes."""
+    """Factor of the average intensity, given or of the grid, to model a grid that changes."""
     marginal_grid_id: CatalogName | MISSING = MISSING
-    """Grid of the catalog with marginal intensities: what the run changes, beside what it is charged with."""
+    """Grid of the catalog with marginal intensities. Adds the emissions that the run changes to those it is
+    charged with."""
     contracts: Annotated[list[ElectricityContract], Field(max_length=_MOST_CONTRACTS)] = []
-    """Electricity that was bought at intensities of its own; together at most all of it."""
+    """Electricity that is bought at intensities of its own. The shares sum to at most 1."""
     residual_mix: ResidualMix | MISSING = MISSING
-    """For what the contracts leave."""
+    """Intensity of the electricity that the contracts leave."""

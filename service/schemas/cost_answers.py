@@ -1,4 +1,4 @@
-"""The shape of the answer on cost."""
+"""The answer on cost."""
 
 from typing import Literal, NotRequired
 
@@ -18,42 +18,43 @@ class CostBreakdown(TypedDict):
 
 
 class SpotInterruptionEstimate(TypedDict):
-    """What interruptions of spot devices cost."""
+    """Cost of interruptions of spot devices."""
 
     mean_time_between_interruptions_seconds: NotRequired[float]
-    """Of all instances together; absent where none is expected."""
+    """Mean time between interruptions of all instances together. Absent if none is expected."""
     expected_interruptions: float
     """Number of them over the run."""
     extra_device_hours: QuantityEstimate
     """Device-hours of lost work and restarts, beyond those of the run."""
     duration_seconds: QuantityEstimate
-    """How long the run lasts with them; a served model keeps its horizon and is replaced as long."""
+    """Duration of the run with interruptions. A served model keeps its horizon, and interrupted instances are
+    replaced."""
 
 
 class RentCostBreakdown(CostBreakdown):
-    """What renting the devices costs."""
+    """Cost of renting the devices."""
 
     purchase_option: NotRequired[str]
-    """On what terms: on_demand, spot, reserved, capacity_block."""
+    """Purchase option of the rental: on_demand, spot, reserved or capacity_block."""
     instances: Integer
-    """Whole instances."""
+    """Number of whole instances."""
     devices_per_instance: Integer
     """Devices of one instance."""
     paid_device_hours: QuantityEstimate
-    """Device-hours that are paid, used or not."""
+    """Device-hours that are paid for, used or not."""
     due_at_start: NotRequired[MoneyAmount]
-    """The part of the total that is paid before the devices start."""
+    """Part of the total that is paid before the devices start."""
     interruptions: NotRequired[SpotInterruptionEstimate]
-    """Of spot devices."""
+    """Cost of interruptions. Present for spot devices."""
 
 
 class OwnershipCostBreakdown(CostBreakdown):
-    """What the run costs on own devices: its share of each year's cost."""
+    """Cost of the run on owned devices: its share of the cost of each year."""
 
     yearly: CostBreakdown
-    """What a year costs, whatever runs."""
+    """Cost of a year, whatever runs."""
     price_per_device_hour: MoneyQuantity
-    """A year's cost over the device-hours that are used in it."""
+    """Cost of a year over the device-hours that are used in it."""
     device_hours_per_year: QuantityEstimate
     """Device-hours that are used in a year."""
 
@@ -62,73 +63,74 @@ BreakEvenPart = Literal["purchase", "running_costs", "financing", "electricity"]
 
 
 class BreakEven(TypedDict):
-    """When a purchase has paid itself back against the rent, under the assumptions named."""
+    """Point at which a purchase has paid for itself against the rent, under the named assumptions."""
 
     counts: list[BreakEvenPart]
-    """What is set against the rent. Running costs are maintenance, staff and space."""
+    """Costs that are set against the rent. Running costs are maintenance, staff and space."""
     utilization: float
-    """Share of the time in which the devices run such runs, one after the other."""
+    """Share of the time in which the devices run such runs, one after another."""
     runs: NotRequired[QuantityEstimate]
-    """Runs until then; more never pay it back where absent."""
+    """Runs until the purchase has paid for itself. Absent if it never does."""
     months: NotRequired[QuantityEstimate]
-    """Months (730.5 hours) until then."""
+    """Months (730.5 hours) until the purchase has paid for itself."""
 
 
 class TokenListPrice(TypedDict):
-    """What a provider asks for the same tokens, by its price list."""
+    """A provider's list price of the same tokens."""
 
     id: str
     """Id of the price in the catalog."""
     provider: str
-    """Who asks it."""
+    """Provider that asks the price."""
     model: str
     """The provider's name of the model."""
     as_of: str
-    """When the price held."""
+    """Date of the price."""
     price_per_million_input_tokens: MoneyAmount
-    """Of tokens of prompts."""
+    """Price of the tokens of prompts."""
     price_per_million_output_tokens: MoneyAmount
-    """Of generated tokens."""
+    """Price of the generated tokens."""
     price_per_million_cached_input_tokens: NotRequired[MoneyAmount]
-    """Of tokens of prompts that are found in a cache."""
+    """Price of the tokens of prompts that are found in a cache."""
     total: NotRequired[MoneyQuantity]
-    """What the tokens of the run cost at these prices."""
+    """Cost of the tokens of the run at these prices."""
     ratio: NotRequired[QuantityEstimate]
-    """Total of the run over that of the list."""
+    """Total of the run over the total of the list prices."""
 
 
 class CostEstimate(BaseEstimate):
-    """What will it cost?"""
+    """Cost of a training run or of a served model."""
 
     duration_seconds: NotRequired[QuantityEstimate]
     """Time of the whole run, without interruptions of spot devices."""
     device_hours: NotRequired[QuantityEstimate]
     """Hours of all devices together over that time."""
     lines: list[CostLine]
-    """Charges of the run: its rent, else its share of own devices, else the purchase; storage and egress."""
+    """Charges of the run: its rent, else its share of owned devices, else the purchase; also storage and
+    egress."""
     total: NotRequired[MoneyQuantity]
     """Sum of the charges."""
     cost_per_million_tokens: NotRequired[MoneyQuantity]
-    """Total over the tokens trained on or generated."""
+    """Total over the tokens that are trained on or generated."""
     cost_per_million_input_tokens: NotRequired[MoneyQuantity]
-    """Of a served model: the share of the total that prompts take of the devices' busy time, over their
-    tokens."""
+    """Cost of the prompts of a served model: the share of the total that prompts take of the devices' busy
+    time, over the tokens of the prompts."""
     cost_per_million_output_tokens: NotRequired[MoneyQuantity]
-    """The rest of the total over the generated tokens."""
+    """Rest of the total over the generated tokens."""
     cost_per_request: NotRequired[MoneyQuantity]
     """Total over the requests that are served."""
     rent: NotRequired[RentCostBreakdown]
-    """What renting the devices costs, where a rental is given."""
+    """Cost of renting the devices. Present if a rental is given."""
     purchase: NotRequired[CostBreakdown]
-    """What buying the devices costs, where a purchase is given."""
+    """Cost of buying the devices. Present if a purchase is given."""
     ownership: NotRequired[OwnershipCostBreakdown]
-    """What the run costs on bought devices, where that is asked for."""
+    """Cost of the run on bought devices. Present if the request asks for it."""
     break_even_runs: NotRequired[QuantityEstimate]
-    """Purchase over rent."""
+    """Purchase over rent: number of runs after which the purchase has paid for itself."""
     break_even: NotRequired[list[BreakEven]]
     """The same in runs and months, under further assumptions."""
     list_prices: NotRequired[list[TokenListPrice]]
-    """What providers ask for the same tokens: at the list prices asked for, else at those of the model."""
+    """Providers' prices of the same tokens: at the list prices of the request, else at those of the model."""
 
 
 class CostEstimateList(TypedDict):
@@ -138,10 +140,10 @@ class CostEstimateList(TypedDict):
 
 
 class AlternativeCost(TypedDict):
-    """One way of doing the work against the baseline: above 1 is more than it."""
+    """One way of doing the work, compared with the baseline. A ratio above 1 is more than the baseline."""
 
     cost: CostEstimate
-    """What this way costs."""
+    """Cost of this way."""
     time_ratio: NotRequired[QuantityEstimate]
     """Its duration over that of the baseline."""
     device_hours_ratio: NotRequired[QuantityEstimate]
@@ -151,11 +153,11 @@ class AlternativeCost(TypedDict):
 
 
 class CostComparisonEstimate(TypedDict):
-    """What the same work costs in different ways."""
+    """Cost of the same work done in different ways."""
 
     baseline: CostEstimate
-    """What the others are compared with."""
+    """Cost that the others are compared with."""
     alternatives: list[AlternativeCost]
-    """In the order of the question."""
+    """Alternatives in the order of the request."""
     gaps: list[EstimateGap]
     """Ratios that are absent, and why."""

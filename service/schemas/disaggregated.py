@@ -1,4 +1,4 @@
-"""Serving whose prompts and answers are computed on devices of their own."""
+"""Disaggregated serving: prefill and decode on devices of their own."""
 
 from typing import Literal, NotRequired
 
@@ -10,69 +10,71 @@ from service.schemas.references import AcceleratorReference, LinkReference, Para
 
 
 class DisaggregatedPoolInput(StrictModel):
-    """Replicas of one kind: all compute prompts, or all generate."""
+    """Replicas of one kind: all of them compute prompts, or all of them generate."""
 
     parallelism: ParallelismInput = ParallelismInput()
-    """Layout of one replica; `data`, attention ranks that share its experts, defaults to `expert`."""
+    """Layout of one replica. `data`, the number of attention ranks that share its experts, defaults to
+    `expert`."""
     replicas: Degree = 1
     """Equal replicas, with devices of their own."""
     accelerator: AcceleratorReference | MISSING = MISSING
-    """Defaults to that of the cluster."""
+    """Accelerator of the replicas. Defaults to the accelerator of the cluster."""
     max_num_seqs: Degree | MISSING = MISSING
-    """Most requests of one replica in one iteration. Defaults to that of the engine."""
+    """Most requests of one replica in one iteration. Defaults to the value of the engine."""
     max_batched_tokens: Size | MISSING = MISSING
-    """Most tokens of one iteration. Defaults to that of the engine."""
+    """Most tokens of one iteration. Defaults to the value of the engine."""
 
 
 class DisaggregationInput(StrictModel):
-    """Prefill and decode on replicas of their own; the KV cache of a prompt goes from one to the other."""
+    """Prefill and decode on replicas of their own. The KV cache of a prompt is transferred between them."""
 
     prefill: DisaggregatedPoolInput
     """Replicas that compute prompts."""
     decode: DisaggregatedPoolInput
     """Replicas that generate."""
     transfer_link: LinkReference | MISSING = MISSING
-    """What carries the KV cache, for each device; defaults to the cluster's link between nodes, and to that
-    inside a node where all replicas stand in one."""
+    """Link of each device that carries the KV cache. Defaults to the cluster's link between nodes, or to the
+    link inside a node if all replicas are in one node."""
     transfer: Literal["by_layer", "whole"] = "by_layer"
-    """Whether the cache of a layer leaves while later layers compute, or all of it behind the last."""
+    """`by_layer` if the cache of a layer is sent while later layers compute, `whole` if all of it is sent
+    after the last."""
 
 
 class DisaggregatedPoolEstimate(TypedDict):
-    """What one side does."""
+    """Figures of the replicas of one kind."""
 
     accelerator_count: Integer
     """Devices of all its replicas."""
     most_requests_per_second: QuantityEstimate
-    """The rate that all its replicas cannot pass."""
+    """Rate that all its replicas cannot exceed."""
     utilization: float
     """Share of the time in which a replica computes."""
     mean_batch: float
-    """Prompts of a pass, or requests that decode at a time, on one replica."""
+    """Mean prompts of a pass, or mean requests that decode at a time, on one replica."""
 
 
 class KvCacheTransferEstimate(TypedDict):
-    """What the KV cache of a prompt takes on its way."""
+    """Transfer of the KV cache of a prompt."""
 
     bytes_per_request: Integer
-    """Over all links."""
+    """Bytes of a request over all links."""
     seconds: float
-    """From the first byte to the last."""
+    """Time from the first byte to the last."""
     exposed_seconds: float
-    """What of it, and of handing the request over, a request waits for."""
+    """Time of the transfer, and of handing the request over, that a request waits for."""
     most_requests_per_second: NotRequired[float]
-    """The rate that the links cannot pass; absent where nothing is sent."""
+    """Rate that the links cannot exceed. Absent if nothing is sent."""
 
 
 class DisaggregationEstimate(TypedDict):
-    """Both sides of disaggregated serving at the rate that they reach together."""
+    """Both kinds of replicas of disaggregated serving, at the rate that they reach together."""
 
     prefill: DisaggregatedPoolEstimate
     """Replicas that compute prompts."""
     decode: DisaggregatedPoolEstimate
     """Replicas that generate."""
     transfer: KvCacheTransferEstimate
-    """Between them."""
+    """Transfer of the KV cache from prefill to decode."""
     balanced_prefill_replicas_per_decode_replica: float
-    """With as many, neither side waits for the other: what decode ends over what prefill begins, each at its
-    most."""
+    """Ratio at which neither kind waits for the other: the highest rate of a decode replica over that of a
+    prefill replica."""

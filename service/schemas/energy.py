@@ -1,4 +1,4 @@
-"""What a question says of the energy of a run: its building, its course in time, and what was measured."""
+"""Energy members of a request: the building, the load over time, and measured energy."""
 
 from typing import Annotated, Literal
 
@@ -14,63 +14,65 @@ IntervalMinutes = Annotated[
     Field(json_schema_extra={"type": "integer", "format": "int64", "minimum": 5, "maximum": 60}),
 ]
 Effectiveness = Annotated[float, Field(ge=1, le=10)]
-"""Facility energy over IT energy."""
+"""Energy of the facility over energy of the IT equipment."""
 
 
 class SiteEnergyInput(StrictModel):
-    """How a building cools and joins the machines of a run."""
+    """Cooling and network of the building that houses a run."""
 
     pue_by_month: Annotated[list[Effectiveness], Field(min_length=MONTHS, max_length=MONTHS)] | MISSING = (
         MISSING
     )
     """Power usage effectiveness from January to December, in place of `pue`; needs `starts_at`."""
     cooling: Literal["air", "liquid", "immersion"] = "air"
-    """What takes the heat away from a node: its fans, cold plates, or a bath."""
+    """Cooling of a node: its fans, cold plates, or an immersion bath."""
     fabric_power_watts_per_device: NotNegative | MISSING = MISSING
-    """Switches and optics between nodes, for each device; from its bandwidth to other nodes when left out."""
+    """Power of switches and optics between nodes, for each device. Defaults to an estimate from its bandwidth
+    to other nodes."""
 
 
 class MaintenanceSchedule(StrictModel):
-    """Windows at equal distances in which the run stands still."""
+    """Windows at equal intervals in which the run is paused."""
 
     every_seconds: Positive
-    """From the start of a window to that of the next."""
+    """Time from the start of one window to the start of the next."""
     duration_seconds: Positive
     """Length of a window."""
     first_after_seconds: NotNegative | MISSING = MISSING
-    """From the start of the run to the first window; `every_seconds` when left out."""
+    """Time from the start of the run to the first window. Defaults to `every_seconds`."""
     power: Literal["idle", "off"] = "idle"
-    """What the machines draw meanwhile."""
+    """Power state of the machines during a window."""
 
 
 class RunLoadInput(StrictModel):
-    """The course of a run's power in time."""
+    """Power of a run over time."""
 
     interval_minutes: IntervalMinutes = 15
-    """Interval over which the meter takes the mean."""
+    """Interval over which the meter takes the mean, in minutes."""
     ramp_seconds: NotNegative = 0.0
-    """From switching on to steady work, at half the power above idle on average. Added to the run."""
+    """Time from switching on to steady work, at half the power above idle on average. It is added to the
+    run."""
     idle_seconds: NotNegative = 0.0
-    """After the run, until the machines are switched off. Added to the run."""
+    """Time after the run until the machines are switched off. It is added to the run."""
     maintenance: MaintenanceSchedule | MISSING = MISSING
-    """Windows in which the run stands still. They move its end."""
+    """Windows in which the run is paused. They delay its end."""
     daily_shape: (
         Annotated[list[Annotated[float, Field(ge=0, le=24)]], Field(min_length=HOURS, max_length=HOURS)]
         | MISSING
     ) = MISSING
-    """Of a service: its load in each hour of the day, from midnight on, over the mean of all hours."""
+    """Load of a service in each hour of the day, from midnight, over the mean of all hours."""
     include_intervals: bool = False
-    """Whether the answer lists the power of every interval; needs `starts_at`."""
+    """Set to true to list the power of every interval in the answer. Needs `starts_at`."""
 
 
 class MeasuredEnergyInput(StrictModel):
-    """What a run was measured to take, in place of what would be estimated."""
+    """Measured energy of a run, in place of the estimate."""
 
     energy_kwh: Positive
     """Energy of the whole run."""
     duration_seconds: Annotated[float, Field(ge=1, le=1e10)]
-    """Time in which it was taken."""
+    """Time over which the energy was measured."""
     device_count: Degree
     """Accelerators that took part."""
     boundary: Literal["facility", "it"] = "facility"
-    """Where it was measured: at the meter of the building, or at the supply of its machines."""
+    """Place of the measurement: the meter of the building, or the supply of its machines."""

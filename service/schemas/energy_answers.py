@@ -1,4 +1,4 @@
-"""Shapes of energy and emissions."""
+"""Answers on energy and emissions."""
 
 from typing import Literal, NotRequired
 
@@ -12,35 +12,35 @@ class EnergyUseLine(TypedDict):
     """The energy of one kind of equipment."""
 
     name: Literal["accelerators", "hosts", "fans", "power_supplies", "fabric", "measured"]
-    """Kind of equipment; all of it where the energy was measured."""
+    """Kind of equipment. `measured` is all equipment of a measured run."""
     it_kwh: NotRequired[QuantityEstimate]
     """Energy that the equipment draws."""
     facility_kwh: NotRequired[QuantityEstimate]
-    """The same at the meter of the building."""
+    """Energy of the equipment at the meter of the building."""
     source: str
-    """Where the figure comes from."""
+    """Source of the figure."""
 
 
 class LoadProfilePhase(TypedDict):
-    """All phases of one name together."""
+    """Total of all phases of one name."""
 
     name: Literal["ramp", "steady", "checkpoint", "restart", "maintenance", "idle"]
-    """What the run does."""
+    """Activity of the run."""
     seconds: float
-    """Time that it spends so."""
+    """Time of the phases."""
     it_kwh: float
-    """Energy that all equipment draws meanwhile."""
+    """Energy that all equipment draws in the phases."""
 
 
 class LoadProfileEstimate(TypedDict):
-    """The course of the power in time, at the middle of its interval."""
+    """Power over time, at the middle of the interval of the energy."""
 
     elapsed_seconds: float
-    """From switching on to switching off, with pauses."""
+    """Time from switching on to switching off, pauses included."""
     phases: list[LoadProfilePhase]
-    """What the time is spent on."""
+    """Time and energy by phase."""
     interval_minutes: Integer
-    """Interval of the meter."""
+    """Interval of the meter, in minutes."""
     first_interval_at: NotRequired[str]
     """Start of the first interval."""
     highest_interval_kw: NotRequired[float]
@@ -50,108 +50,109 @@ class LoadProfileEstimate(TypedDict):
 
 
 class EnergyEstimate(TypedDict):
-    """Energy of accelerators and of what is around them, and at the meter of the building."""
+    """Energy of the accelerators and the equipment around them, and of the building at its meter."""
 
     lines: list[EnergyUseLine]
     """Energy by kind of equipment."""
     it_kwh: NotRequired[QuantityEstimate]
     """Energy that all equipment draws."""
     facility_kwh: NotRequired[QuantityEstimate]
-    """The same at the meter of the building."""
+    """Energy of all equipment at the meter of the building."""
     overhead_kwh: NotRequired[QuantityEstimate]
-    """What cooling and distribution of the building add to the equipment."""
+    """Energy that cooling and distribution of the building add."""
     peak_kw: NotRequired[QuantityEstimate]
     """Power at the meter of the building in the phase that draws most."""
     load_profile: NotRequired[LoadProfileEstimate]
-    """The course of the power in time."""
+    """Power over time."""
 
 
 class CarbonMethod(TypedDict):
-    """What an intensity counts. Figures of different methods do not add up."""
+    """Method of an emission figure. Figures of different methods do not add up."""
 
     emission_rate: EmissionRate
-    """Of the average kWh, or of one more."""
+    """Rate of the average kWh, or of one additional kWh."""
     accounting: NotRequired[EmissionAccounting]
-    """What is counted; absent where the question gives a bare number."""
+    """Emissions that are counted. Absent if the request gives a bare number."""
     in_time: bool
-    """Whether it is the sum over the intervals of the run, or a mean times its energy."""
+    """True if the figure sums the intervals of the run, false if it is a mean intensity times its energy."""
 
 
 class MarketBasedEmissionsLine(TypedDict):
-    """Electricity of one instrument."""
+    """Electricity of one contract instrument."""
 
     name: Literal["power_purchase_agreement", "certificate", "supplier", "green_tariff", "residual_mix"]
-    """The instrument, or what the others leave."""
+    """Instrument, or the residual mix for what the instruments leave."""
     share: float
-    """Of the run's energy."""
+    """Share of the run's energy."""
     kwh: float
     """Energy at the meter."""
     kg_co2e: float
-    """Its emissions."""
+    """Emissions of the electricity."""
     source: str
-    """Document that says so."""
+    """Document that states the intensity."""
 
 
 class EmbodiedEmissionsLine(TypedDict):
-    """Machines of one kind."""
+    """Embodied emissions of machines of one kind."""
 
     name: Literal["accelerators", "servers"]
-    """Kind of machine; servers without their accelerators."""
+    """Kind of machine. Servers are counted without their accelerators."""
     kg_co2e: QuantityEstimate
-    """Share of making them that the run takes."""
+    """Emissions of making the machines that are allocated to the run."""
     source: str
-    """Where the assessment comes from."""
+    """Source of the assessment."""
 
 
 class SoftwareCarbonIntensity(TypedDict):
     """Location-based and embodied emissions over a functional unit (ISO/IEC 21031)."""
 
     per: Literal["run", "million_tokens", "request"]
-    """The functional unit; tokens are those trained on, or generated."""
+    """Functional unit. Tokens are those trained on, or those generated."""
     kg_co2e: QuantityEstimate
     """Emissions of one unit."""
 
 
 class EnergyEquivalent(TypedDict):
-    """A picture of the energy: an illustration, no measure."""
+    """An illustration of the amount of energy; it is not a measure."""
 
     name: Literal["household_months"]
-    """What it is set against."""
+    """Unit of the illustration."""
     value: float
-    """How many of them."""
+    """Number of units."""
     detail: str
-    """What one of them is."""
+    """Definition of one unit."""
 
 
 class WaterUse(TypedDict):
-    """Water of the run, by place."""
+    """Water use of the run, by place."""
 
     onsite_liters: NotRequired[QuantityEstimate]
-    """Evaporated on the site to cool."""
+    """Water that evaporates on the site for cooling."""
     offsite_liters: NotRequired[QuantityEstimate]
-    """Taken by the power plants of the grid."""
+    """Water that the power plants of the grid use."""
 
 
 class CarbonEmissions(TypedDict):
     """Emissions of the run."""
 
     location_based_kg_co2e: NotRequired[QuantityEstimate]
-    """At the average intensity of the grid."""
+    """Emissions at the average intensity of the grid."""
     location_based_method: NotRequired[CarbonMethod]
-    """What that intensity counts."""
+    """Method of the location-based figure."""
     marginal_kg_co2e: NotRequired[QuantityEstimate]
-    """What the run changes, at the marginal intensity of the grid: beside the others, not part of them."""
+    """Emissions that the run changes, at the marginal intensity of the grid. Reported beside the other
+    figures, not part of them."""
     marginal_method: NotRequired[CarbonMethod]
-    """What that intensity counts."""
+    """Method of the marginal figure."""
     market_based_kg_co2e: NotRequired[QuantityEstimate]
-    """At the intensity of the contracted electricity."""
+    """Emissions at the intensity of the contracted electricity."""
     market_based_method: NotRequired[CarbonMethod]
-    """What that intensity counts."""
+    """Method of the market-based figure."""
     market_based_lines: NotRequired[list[MarketBasedEmissionsLine]]
-    """The same by instrument, at the middle of the energy."""
+    """Market-based emissions by instrument, at the middle of the interval of the energy."""
     embodied_kg_co2e: NotRequired[QuantityEstimate]
-    """Share of making the equipment."""
+    """Emissions of making the equipment that are allocated to the run."""
     embodied_lines: NotRequired[list[EmbodiedEmissionsLine]]
-    """The same by kind of machine."""
+    """Embodied emissions by kind of machine."""
     software_carbon_intensity: NotRequired[list[SoftwareCarbonIntensity]]
-    """Rates by functional unit."""
+    """Emissions by functional unit."""

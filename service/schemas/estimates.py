@@ -1,4 +1,4 @@
-"""The four questions and their batches."""
+"""Requests of the four questions, and batches of them."""
 
 from typing import Annotated
 
@@ -35,137 +35,141 @@ BATCH_LIMIT = 500
 
 
 class MemoryEstimateRequest(StrictModel):
-    """Does it fit?"""
+    """Request for the memory of a workload."""
 
     model: ModelReference
-    """What runs."""
+    """Model that is trained or served."""
     workload: WorkloadInput
-    """What it is asked to do."""
+    """Work of the model."""
     cluster: ClusterInput | MISSING = MISSING
-    """Without a cluster there is no capacity, and so no verdict."""
+    """Cluster that the workload runs on. Without it the answer has no capacity and does not say if the
+    workload fits."""
     parallelism: ParallelismInput | MISSING = MISSING
-    """Left out, a sensible layout is chosen and stated."""
+    """Layout of the workload over the devices. Defaults to a sensible layout, which the answer states."""
 
 
 class ScalingInput(StrictModel):
-    """Asks for the same run on other numbers of accelerators. An empty object chooses them."""
+    """Requests the same run on other numbers of accelerators. An empty object lets the service choose."""
 
     accelerator_counts: Annotated[list[Degree], Field(min_length=1, max_length=8)] | MISSING = MISSING
-    """Numbers of accelerators; defaults to doublings, up to eight of them and to four times the cluster, of
-    the smallest that the layout leaves and that holds the step."""
+    """Numbers of accelerators. Defaults to doublings of the smallest number that the layout allows and that
+    holds the step, up to eight of them and to four times the cluster."""
     time_limit_seconds: Positive = TIME_LIMIT_SECONDS
-    """Longest run that is put up with before it is spread over more accelerators; two weeks when left out."""
+    """Longest acceptable run before it is spread over more accelerators, in seconds. Defaults to two
+    weeks."""
 
 
 class RunEstimateRequest(StrictModel):
-    """What runs on what."""
+    """Members that requests for speed and cost share: the model, its work and the cluster."""
 
     model: ModelReference
-    """What runs."""
+    """Model that is trained or served."""
     workload: WorkloadInput
-    """What it is asked to do."""
+    """Work of the model."""
     cluster: ClusterInput
-    """What it runs on."""
+    """Cluster that the workload runs on."""
     parallelism: ParallelismInput | MISSING = MISSING
-    """Left out, a sensible layout is chosen and stated."""
+    """Layout of the workload over the devices. Defaults to a sensible layout, which the answer states."""
     efficiency: EfficiencyInput = ModelledEfficiency(source="modelled")
-    """From measured runs when left out."""
+    """Source of the efficiency of the devices. Defaults to measured runs."""
 
 
 class ThroughputEstimateRequest(RunEstimateRequest):
-    """How fast will it go?"""
+    """Request for the speed of a workload."""
 
     scaling: ScalingInput | MISSING = MISSING
-    """Left out, only the run that is asked for is answered."""
+    """Other numbers of accelerators to answer. If left out, only the requested run is answered."""
     solver: SolverInput = AnalyticSolver(kind="analytic")
-    """How a served model is solved; by formulas when left out."""
+    """Solver of a served model. Defaults to formulas."""
     explain: bool = True
-    """Whether to say what would help, and where the operators stand under the roofline. Each advice is an
-    estimate of its own and takes most of the time: false for many questions."""
+    """Adds advice, and the operators under the roofline. Each advice is an estimate of its own and takes most
+    of the time: set to false for many requests."""
 
 
 class CostEstimateRequest(RunEstimateRequest):
-    """What will it cost?"""
+    """Request for the cost of a workload."""
 
     rental: Rental | MISSING = MISSING
-    """What the devices cost rented."""
+    """Terms and price of renting the devices."""
     purchase: Purchase | MISSING = MISSING
-    """What the devices cost bought."""
+    """Price of buying the devices."""
     storage: StorageInput | MISSING = MISSING
-    """What keeping data and checkpoints costs."""
+    """Price of storing data and checkpoints."""
     egress: EgressInput | MISSING = MISSING
-    """What data that leave cost."""
+    """Price of data that leave the provider."""
     token_price_ids: Annotated[list[CatalogName], Field(max_length=20)] | MISSING = MISSING
-    """Token prices of the catalog to set beside those of a served model; defaults to those of the model."""
+    """Token prices of the catalog to compare with the cost of a served model. Defaults to those of the
+    model."""
     starts_at: Instant | MISSING = MISSING
-    """When the run starts."""
+    """Start of the run."""
     currency_code: CurrencyCode | MISSING = MISSING
-    """Currency of the totals, at the catalog's exchange rates; that of the prices when left out, which then
-    must be one."""
+    """Currency of the totals, at the exchange rates of the catalog. Defaults to the currency of the prices,
+    which then must all have the same one."""
 
 
 class CostComparisonRequest(StrictModel):
-    """Which way of doing the same work costs least?"""
+    """Request for a comparison of ways to do the same work."""
 
     baseline: CostEstimateRequest
-    """What the others are compared with."""
+    """Way that the others are compared with."""
     alternatives: Annotated[list[CostEstimateRequest], Field(min_length=1, max_length=8)]
-    """The same model and the same tokens or requests, on other devices, in other layouts, on other terms."""
+    """Ways of doing the work with the same model and the same tokens or requests, on other devices, in other
+    layouts or on other terms."""
 
 
 class BilledAccount(StrictModel):
-    """Who is charged, for rows that accountants read."""
+    """Account that is charged, for exported rows."""
 
     billing_account_id: Text | MISSING = MISSING
-    """Account that is charged; the tenant's id when left out."""
+    """Id of the account that is charged. Defaults to the id of the tenant."""
     billing_account_name: Text | MISSING = MISSING
-    """Its name; the same as its id when left out."""
+    """Name of the account. Defaults to its id."""
 
 
 class CostExportRequest(CostEstimateRequest, BilledAccount):
-    """The charges of a run as FOCUS rows."""
+    """Request for the charges of a run as FOCUS rows."""
 
 
 class UtilityBillRequest(CostEstimateRequest):
-    """What will the run draw, emit and cost, rented or bought?"""
+    """Request for the energy, emissions and cost of a run, rented or bought."""
 
     site: RunSiteInput | MISSING = MISSING
-    """The building; without it electricity and carbon are gaps."""
+    """Building that houses the run. Without it electricity and carbon are gaps."""
     load_profile: RunLoadInput = RunLoadInput()
-    """The course of its power in time."""
+    """Power of the run over time."""
     measured: MeasuredEnergyInput | MISSING = MISSING
-    """What it was measured to take, in place of the estimate."""
+    """Measured energy of the run, in place of the estimate."""
     embodied: EmbodiedEmissionsInput = EmbodiedEmissionsInput()
-    """What making the machines emitted."""
+    """Emissions of making the machines."""
 
 
 class UtilityBillExportRequest(UtilityBillRequest, BilledAccount):
-    """The electricity of a run as FOCUS rows."""
+    """Request for the electricity of a run as FOCUS rows."""
 
 
 class MemoryEstimateBatchRequest(StrictModel):
-    """Several questions, answered in order."""
+    """Several requests for memory, answered in order."""
 
     requests: Annotated[list[MemoryEstimateRequest], Field(min_length=1, max_length=BATCH_LIMIT)]
-    """Questions; one without an answer fails the batch."""
+    """Requests. If one of them has no answer, the batch fails."""
 
 
 class ThroughputEstimateBatchRequest(StrictModel):
-    """Several questions, answered in order."""
+    """Several requests for throughput, answered in order."""
 
     requests: Annotated[list[ThroughputEstimateRequest], Field(min_length=1, max_length=BATCH_LIMIT)]
-    """Questions; one without an answer fails the batch."""
+    """Requests. If one of them has no answer, the batch fails."""
 
 
 class CostEstimateBatchRequest(StrictModel):
-    """Several questions, answered in order."""
+    """Several requests for cost, answered in order."""
 
     requests: Annotated[list[CostEstimateRequest], Field(min_length=1, max_length=BATCH_LIMIT)]
-    """Questions; one without an answer fails the batch."""
+    """Requests. If one of them has no answer, the batch fails."""
 
 
 class UtilityBillBatchRequest(StrictModel):
-    """Several questions, answered in order."""
+    """Several requests for utility bills, answered in order."""
 
     requests: Annotated[list[UtilityBillRequest], Field(min_length=1, max_length=BATCH_LIMIT)]
-    """Questions; one without an answer fails the batch."""
+    """Requests. If one of them has no answer, the batch fails."""

@@ -1,4 +1,4 @@
-"""Several workloads over pools of devices and a budget: who runs where and when, and what does not fit."""
+"""Requests and answers of fleet plans: several workloads over pools of devices, within a budget."""
 
 from typing import Annotated, Literal, NotRequired
 
@@ -29,218 +29,225 @@ FleetReason = Literal["configuration", "price", "deadline", "devices", "budget"]
 
 
 class FleetWorkload(StrictModel):
-    """A training run or a service that the fleet is to take."""
+    """A training run or a service that the fleet is to run."""
 
     name: Text
-    """What the answer calls it."""
+    """Name of the workload in the answer."""
     model: ModelReference
-    """What is trained or served."""
+    """Model that is trained or served."""
     workload: WorkloadInput
-    """The work: of training its total and its global batch, of a service its load and its service levels. A
-    service has no horizon of its own: it runs from earliest_start_at to finish_by."""
+    """Work of the model. For training: its total and its global batch. For a service: its load and its
+    service levels. A service has no horizon of its own: it runs from `earliest_start_at` to `finish_by`."""
     priority: Annotated[int, Field(ge=1, le=100, json_schema_extra=_INT64)] = 1
-    """1 is the first: no number of workloads of a later priority takes the place of one."""
+    """Priority of the workload, 1 being the highest. No number of workloads of a lower priority displaces one
+    of a higher."""
     earliest_start_at: Instant | MISSING = MISSING
-    """Before it a training run cannot start; from it on a service runs. Defaults to that of the fleet."""
+    """Earliest start of a training run; start of a service. Defaults to the start of the fleet."""
     finish_by: Instant | MISSING = MISSING
-    """When a training run has to be done; until it a service runs. Defaults to the end of the fleet."""
+    """Latest end of a training run; end of a service. Defaults to the end of the fleet."""
     pools: Annotated[list[Text], Field(min_length=1, max_length=100)] | MISSING = MISSING
-    """Names of `owned` and `rented` that it may run on; all when left out."""
+    """Names of the `owned` and `rented` pools that the workload may run on. Defaults to all of them."""
     accelerator_counts: Annotated[list[Degree], Field(min_length=1, max_length=64)] | MISSING = MISSING
-    """Numbers of devices of a training run; defaults to whole nodes in doublings, and all of a pool. A
-    service takes the fewest that keep its levels."""
+    """Numbers of devices of a training run. Defaults to whole nodes in doublings, and all of a pool. A
+    service takes the fewest devices that meet its service levels."""
     training: TrainingSearch = TrainingSearch()
-    """What is varied of a training run."""
+    """Settings of a training run that are searched."""
     serving: ServingSearch = ServingSearch()
-    """What is varied of a service."""
+    """Settings of a service that are searched."""
 
 
 class FleetPlanRequest(StrictModel):
-    """Who runs where, on how many devices and when?"""
+    """Request for a schedule of several workloads over pools of devices."""
 
     workloads: Annotated[list[FleetWorkload], Field(min_length=1, max_length=40)]
-    """What is to run."""
+    """Workloads to schedule."""
     owned: Annotated[list[OwnedNodes], Field(max_length=20)] = []
-    """Machines that are there already. Their electricity has a price per kWh: under a tariff the bill of one
-    workload depends on the others."""
+    """Machines that are already available. Their electricity has a price per kWh, because under a tariff the
+    bill of one workload would depend on the others."""
     rented: Annotated[list[RentedDevices], Field(max_length=20)] = []
     """Devices that can be rented."""
     starts_at: Instant
-    """From when on the pools are free; the next whole second."""
+    """Time from which the pools are free, rounded up to the next whole second."""
     ends_at: Instant
-    """Until when workloads without a time of their own have to be done."""
+    """Latest end of workloads that give no time of their own."""
     budget: MoneyInput | MISSING = MISSING
-    """The most that all workloads may cost together."""
+    """Most that all workloads may cost together."""
     goal: Literal["cheapest", "earliest"] = "cheapest"
-    """Of schedules that place as many workloads: least cost, and of equals the least time from when each may
-    start until it ends, summed up; or the other way round."""
+    """Objective among schedules that place as many workloads. `cheapest` takes the least cost, then the least
+    sum of the times from the earliest start of each workload to its end; `earliest` takes them in the other
+    order."""
     share_nodes: bool = False
-    """Whether workloads on less than a node share it. Devices are counted one by one then; left out, each
-    takes whole nodes."""
+    """Set to true to let workloads on less than a node share it, with devices counted one by one. By default
+    each workload takes whole nodes."""
     currency_code: CurrencyCode | MISSING = MISSING
-    """Currency of the costs, at the catalog's exchange rates; that of the budget, else USD."""
+    """Currency of the costs, at the exchange rates of the catalog. Defaults to the currency of the budget,
+    else USD."""
 
 
 class FleetAssignment(TypedDict):
-    """Where and when a workload runs."""
+    """Placement of a workload on a pool, in time."""
 
     workload: str
-    """Its name."""
+    """Name of the workload."""
     pool: str
-    """Whose devices."""
+    """Name of the pool."""
     devices_taken: Integer
     """Devices that no other workload can use meanwhile: those of whole nodes, unless nodes are shared."""
     starts_at: str
-    """When it begins."""
+    """Start of the workload."""
     ends_at: str
-    """When it is done, by the middle of its duration."""
+    """End of the workload, by the middle of the interval of its duration."""
     may_end_late: bool
-    """Whether it ends after finish_by at the high end of its duration."""
+    """True if the workload ends after `finish_by` at the high end of its duration."""
     row: PlanRow
-    """Its configuration, with its estimates and the requests that give them. Its rank is always 1."""
+    """Configuration with its estimates and the requests that give them. Its rank is always 1."""
 
 
 class FleetPoolReason(TypedDict):
-    """Why a workload does not run on a pool."""
+    """Reason why a workload does not run on a pool."""
 
     pool: str
-    """Which."""
+    """Name of the pool."""
     reason: FleetReason
-    """No configuration that the devices hold; none whose cost is known; none that is done in its window,
-    alone; devices that others have; the budget, or what others leave of it."""
+    """Reason: no configuration that the devices hold; none whose cost is known; none that alone ends within
+    its window; devices that others occupy; the budget, or what others leave of it."""
     ruled_out: NotRequired[list[RuledOutCandidates]]
-    """Where no configuration is left: what ruled them out."""
+    """Constraints that ruled out the configurations. Present if none is left."""
     pruned: NotRequired[list[PrunedCandidates]]
-    """And what a bound proves to be ruled out: more state than a device holds."""
+    """Configurations that a bound proves to be ruled out, because their state exceeds the memory of a device.
+    Present if none is left."""
     least_duration_seconds: NotRequired[float]
-    """Of a training run: of the configurations that are left."""
+    """Shortest duration of a training run among the configurations that are left."""
     least_cost: NotRequired[MoneyAmount]
-    """Of the configurations that are done in the window."""
+    """Least cost among the configurations that end within the window."""
     could_end_at: NotRequired[str]
-    """When it would be done at the earliest beside the others, within what is left of the budget."""
+    """Earliest end of the workload beside the others, within what is left of the budget."""
 
 
 class FleetRemedy(TypedDict):
-    """A change of one thing that lets a workload run, with the others where they are."""
+    """One change that lets a workload run while the others stay where they are."""
 
     change: Literal["devices", "deadline", "budget"]
-    """More devices of a pool, a later finish_by, or a larger budget."""
+    """Change: more devices of a pool, a later `finish_by`, or a larger budget."""
     pool: str
-    """Where it would run."""
+    """Pool that the workload would run on."""
     added_devices: NotRequired[Integer]
-    """How many more devices the pool would need."""
+    """Number of devices to add to the pool."""
     finish_by: NotRequired[str]
-    """The earliest time by which it can be done."""
+    """Earliest time by which the workload can end."""
     budget: NotRequired[MoneyAmount]
-    """The least budget of the fleet with it."""
+    """Least budget of the fleet that includes the workload."""
     accelerator_count: Integer
-    """Devices that it would run on."""
+    """Devices that the workload would run on."""
     starts_at: str
-    """When it would start."""
+    """Start of the workload after the change."""
     ends_at: str
-    """When it would be done."""
+    """End of the workload after the change."""
     cost: NotRequired[MoneyAmount]
-    """What it would cost then."""
+    """Cost of the workload after the change."""
 
 
 class UnplacedFleetWorkload(TypedDict):
-    """A workload that does not fit."""
+    """A workload that the schedule does not place."""
 
     workload: str
-    """Its name."""
+    """Name of the workload."""
     reason: FleetReason
-    """That of the pool where it comes closest: after the order of configuration, price, deadline, devices and
-    budget."""
+    """Reason of the pool where the workload comes closest, in the order configuration, price, deadline,
+    devices and budget."""
     pools: list[FleetPoolReason]
-    """Pool by pool."""
+    """Reasons by pool."""
     remedies: list[FleetRemedy]
-    """What would make it fit. More devices are looked for in the numbers that the workload names, else in
-    doublings of a pool, up to 16 times what it has."""
+    """Changes that would place the workload. More devices are tried in the numbers that the workload names,
+    else in doublings of a pool, up to 16 times its size."""
 
 
 class FleetPoolSpan(TypedDict):
-    """A time in which the same workloads run on a pool."""
+    """A span of time in which the same workloads run on a pool."""
 
     starts_at: str
-    """Its beginning."""
+    """Start of the span."""
     ends_at: str
-    """Its end."""
+    """End of the span."""
     devices_taken: Integer
-    """Devices that are taken."""
+    """Devices that are occupied."""
     workloads: list[str]
-    """By whom."""
+    """Names of the workloads that occupy them."""
 
 
 class FleetPoolOccupation(TypedDict):
-    """What a pool does over time."""
+    """Occupation of a pool over time."""
 
     pool: str
-    """Which."""
+    """Name of the pool."""
     accelerator_count: Integer
-    """Its devices."""
+    """Devices of the pool."""
     share_taken: float
-    """Of its device-hours from the start of the fleet to its end, or that of the last workload."""
+    """Share of the pool's device-hours that is occupied, from the start of the fleet to its end, or to the
+    end of the last workload."""
     spans: list[FleetPoolSpan]
-    """Where something runs, in order."""
+    """Spans in which workloads run, in order of time."""
 
 
 class FleetMonthlySpend(TypedDict):
-    """What a calendar month costs, by UTC; the cost of a workload is spread evenly over its time."""
+    """Cost of a calendar month (UTC). The cost of a workload is spread evenly over its time."""
 
     month: str
-    """Such as 2026-11."""
+    """Month, such as 2026-11."""
     spend: MoneyAmount
-    """In it."""
+    """Cost in the month."""
     spend_so_far: MoneyAmount
-    """Until its end."""
+    """Cost from the start until the end of the month."""
     budget_left: NotRequired[MoneyAmount]
-    """After it."""
+    """Budget that is left after the month."""
 
 
 class FleetPriorityBound(TypedDict):
-    """The most workloads of a priority that any schedule places."""
+    """Most workloads of a priority that any schedule places."""
 
     priority: Integer
-    """Which."""
+    """Priority of the workloads."""
     workloads: Integer
-    """How many."""
+    """Number of workloads."""
 
 
 class FleetBound(TypedDict):
-    """What no schedule exceeds."""
+    """Bounds that no schedule exceeds."""
 
     most_workloads: list[FleetPriorityBound]
-    """By priority, as if it were alone."""
+    """Most workloads of each priority, as if it were alone."""
     most_in_all: Integer
-    """Of all priorities."""
+    """Most workloads of all priorities."""
     least_cost: NotRequired[MoneyAmount]
-    """Of the workloads that are placed, where the goal is the cheapest."""
+    """Least cost of the placed workloads. Present if the goal is `cheapest`."""
     least_seconds: NotRequired[float]
-    """The same where the goal is the earliest: from when each may start until it ends, summed up."""
+    """Least sum of the times from the earliest start of each placed workload to its end. Present if the goal
+    is `earliest`."""
 
 
 class FleetPlan(TypedDict):
-    """Who runs where, on how many devices and when?"""
+    """Schedule of several workloads over pools of devices."""
 
     assignments: list[FleetAssignment]
-    """By start."""
+    """Placed workloads, by start."""
     unplaced: list[UnplacedFleetWorkload]
-    """What does not fit, in the order of the question."""
+    """Workloads that are not placed, in the order of the request."""
     is_optimal: bool
-    """Whether no schedule of these configurations is better; else `bound` says by how much one could be."""
+    """True if no schedule of these configurations is better. Otherwise `bound` limits how much better one
+    could be."""
     bound: FleetBound
-    """What no schedule exceeds."""
+    """Bounds that no schedule exceeds."""
     pools: list[FleetPoolOccupation]
-    """In the order of the question, owned ones first."""
+    """Occupation of the pools in the order of the request, owned ones first."""
     months: list[FleetMonthlySpend]
-    """From the first month with a cost to the last; empty where a cost is not known."""
+    """Cost by month, from the first month with a cost to the last. Empty if a cost is unknown."""
     cost: NotRequired[MoneyAmount]
-    """Of all workloads that run; absent where that of one is not known."""
+    """Cost of all placed workloads. Absent if the cost of one is unknown."""
     currency_code: str
-    """Of all costs."""
+    """Currency of all costs."""
     evidence: EstimateEvidence
-    """What it takes to reproduce the answer."""
+    """Versions and sources that reproduce the answer."""
     warnings: list[AnswerWarning]
-    """What to know of the question."""
+    """Remarks about the question."""
     gaps: list[EstimateGap]
     """Figures that are absent, and why."""

@@ -1,4 +1,4 @@
-"""The question for the best configurations of a served model, and its answer."""
+"""Requests for the best configurations of a served model, and their answers."""
 
 from typing import Annotated, Literal, NotRequired
 
@@ -23,16 +23,16 @@ from service.schemas.workloads import InferenceWorkloadInput, WeightFormatName
 MOST_CONFIGURATIONS = 100_000
 """Most configurations of one search."""
 MOST_VARIANTS = 1_000
-"""Most of them that differ in more than requests at a time."""
+"""Most configurations of one search that differ in more than the number of concurrent requests."""
 
 _Degrees = Annotated[list[Degree], Field(min_length=1, max_length=32)]
 
 
 class StorageSearch(StrictModel):
-    """How a served model may be stored. Left out, as the workload says."""
+    """Storage formats of a served model to search. Each defaults to the format of the workload."""
 
     weight_formats: Annotated[list[WeightFormatName], Field(min_length=1, max_length=16)] | MISSING = MISSING
-    """How the weights may be stored; defaults to that of the workload."""
+    """Formats that the weights may be stored in. Defaults to the format of the workload."""
     weight_precisions: (
         Annotated[
             list[Literal["fp32", "fp16", "bf16", "fp8", "int8", "fp4", "int4"]],
@@ -40,7 +40,8 @@ class StorageSearch(StrictModel):
         ]
         | MISSING
     ) = MISSING
-    """Widths that the weights may have, beside weight_formats; defaults to that of the workload."""
+    """Precisions that the weights may have, beside `weight_formats`. Defaults to the precision of the
+    workload."""
     kv_cache_precisions: (
         Annotated[
             list[Literal["fp32", "fp16", "bf16", "fp8", "int8", "int4", "q8_0", "q5_0", "q4_0"]],
@@ -48,118 +49,121 @@ class StorageSearch(StrictModel):
         ]
         | MISSING
     ) = MISSING
-    """Formats that the KV cache may have; defaults to that of the workload."""
+    """Formats that the KV cache may be stored in. Defaults to the format of the workload."""
 
 
 class FrontierSearchInput(StorageSearch):
-    """What is varied. Left out, layouts and requests at a time; precisions and accelerators where listed."""
+    """Settings to search: layouts and concurrent requests; precisions and accelerators if listed."""
 
     requests_per_replica: Annotated[list[Degree], Field(min_length=1, max_length=4096)] | MISSING = MISSING
-    """Requests at a time on each replica; defaults to each from 1 to 32 and steps of 5% up to 4,096."""
+    """Concurrent requests on each replica. Defaults to each number from 1 to 32 and steps of 5% up to
+    4,096."""
     tensor: _Degrees | MISSING = MISSING
-    """Tensor-parallel degrees; defaults to those that divide the cluster."""
+    """Tensor-parallel degrees. Defaults to those that divide the cluster."""
     pipeline: _Degrees | MISSING = MISSING
-    """Pipeline stages; defaults to those that divide the cluster."""
+    """Numbers of pipeline stages. Defaults to those that divide the cluster."""
     expert: _Degrees | MISSING = MISSING
-    """Replicas that the experts are spread over; defaults to those that divide them. Others than 1 are for a
-    model that has experts."""
+    """Numbers of replicas that the experts are spread over. Defaults to those that divide the number of
+    replicas. Values other than 1 need a model with experts."""
     expert_tensor: _Degrees | MISSING = MISSING
-    """Devices that each expert is cut over; defaults to 1 and to the tensor-parallel degree."""
+    """Devices that each expert is divided over. Defaults to 1 and the tensor-parallel degree."""
     accelerators: Annotated[list[AcceleratorReference], Field(min_length=1, max_length=16)] | MISSING = (
         MISSING
     )
-    """Accelerators that the devices of the cluster may be; defaults to that of the cluster."""
+    """Accelerators that the devices of the cluster may be. Defaults to the accelerator of the cluster."""
     most_points: Annotated[int, Field(ge=2, le=1000, json_schema_extra={"format": "int64"})] = 100
-    """Points of the answer; of a larger Pareto set both ends and an even choice between them."""
+    """Most points of the answer. Of a larger Pareto set the answer has both ends and an even selection
+    between them."""
 
 
 class ThroughputFrontierRequest(StrictModel):
-    """Which configurations of a served model are best, for its users and for the devices?"""
+    """Request for the configurations of a served model that are best for its users and for the devices."""
 
     model: ModelReference
-    """What is served."""
+    """Model that is served."""
     workload: InferenceWorkloadInput
-    """What it is asked to do. Requests at a time are searched; with service_levels only what keeps them
-    counts."""
+    """Load of the model. Concurrent requests are searched. With `service_levels`, only requests that meet
+    them count."""
     cluster: ClusterInput
-    """What it runs on; every configuration uses all of it."""
+    """Cluster that the model runs on. Each configuration uses all of it."""
     search: FrontierSearchInput = FrontierSearchInput()
-    """Layouts and requests at a time when left out."""
+    """Settings to search. Defaults to layouts and concurrent requests."""
 
 
 class FrontierPoint(TypedDict):
-    """A configuration that no other betters in both rates."""
+    """A configuration that no other exceeds in both rates."""
 
     parallelism: ParallelismDegrees
-    """Its layout."""
+    """Layout of the configuration."""
     accelerator_id: str
-    """What its devices are."""
+    """Id of the accelerator."""
     weight_format: str
-    """How its weights are stored."""
+    """Format of the stored weights."""
     kv_cache_precision: str
-    """How its KV cache is stored."""
+    """Format of the stored KV cache."""
     concurrency: Integer
-    """Requests at a time over the whole cluster."""
+    """Concurrent requests over the whole cluster."""
     requests_per_replica: Integer
-    """Requests at a time on each replica; of a replica whose experts are spread, on each of its parts."""
+    """Concurrent requests on each replica, or on each part of a replica whose experts are spread."""
     output_tokens_per_second_per_device: QuantityEstimate
-    """Tokens generated by each device."""
+    """Tokens that each device generates."""
     output_tokens_per_second_per_user: QuantityEstimate
-    """Tokens that a user gets behind the first: 1 over the time per output token."""
+    """Tokens that a user receives after the first: 1 over the time per output token."""
     output_tokens_per_second: QuantityEstimate
-    """Tokens generated by the whole cluster."""
+    """Tokens that the whole cluster generates."""
     requests_per_second: QuantityEstimate
-    """Requests completed by the whole cluster."""
+    """Requests that the whole cluster completes."""
     time_to_first_token_seconds: QuantityEstimate
-    """From the request to its first token."""
+    """Time from a request to its first token."""
     time_per_output_token_seconds: QuantityEstimate
-    """From one token of a request to the next."""
+    """Time from one token of a request to the next."""
     request_seconds: QuantityEstimate
-    """From the request to its last token."""
+    """Time from a request to its last token."""
     service_level_share: NotRequired[QuantityEstimate]
-    """Share of the requests that keep to the service levels, where they are given."""
+    """Share of the requests that meet the service levels. Present if these are given."""
     headroom_bytes: NotRequired[Integer]
-    """Free of the engine's share of the fullest device; absent where its capacity is unknown."""
+    """Bytes of the engine's share of the fullest device that are free. Absent if its capacity is unknown."""
     throughput_question: ThroughputEstimateRequest
-    """The body of `POST /v1/estimates/throughput` that gives the same figures."""
+    """Body of `POST /v1/estimates/throughput` that returns the same figures."""
 
 
 class RuledOutConfigurations(TypedDict):
-    """Configurations that one constraint rules out; each counts for the first that does."""
+    """Configurations that one constraint rules out. Each counts for the first constraint that does."""
 
     constraint: FrontierConstraint
-    """No rate of the accelerator for the precision of the weights; heads, blocks or experts of the model that
-    do not divide among the devices; tensor parallelism beyond the fast link; device memory; the most requests
-    that the engine takes at a time; a service level."""
+    """Constraint: no rate of the accelerator for the precision of the weights; heads, blocks or experts of
+    the model that do not divide among the devices; tensor parallelism beyond the fast link; device memory;
+    the most requests that the engine takes at a time; a service level."""
     configurations: Integer
-    """How many."""
+    """Number of configurations."""
 
 
 class FrontierConfigurationCounts(TypedDict):
-    """What was searched."""
+    """Configurations of a search by outcome."""
 
     considered: Integer
-    """Layouts, precisions, accelerators and requests at a time."""
+    """Combinations of layout, precision, accelerator and concurrent requests."""
     feasible: Integer
-    """Those that nothing rules out."""
+    """Configurations that no constraint rules out."""
     pareto: Integer
-    """Those of them that no other betters."""
+    """Feasible configurations that no other exceeds in both rates."""
     ruled_out: list[RuledOutConfigurations]
-    """Those that something does, in the order in which it is looked at."""
+    """Configurations that a constraint rules out, in the order in which constraints are checked."""
 
 
 class ThroughputFrontier(TypedDict):
-    """Which configurations are best?"""
+    """Best configurations of a served model."""
 
     best: NotRequired[FrontierPoint]
-    """Most tokens per second and device within the service levels; where they are given and can be kept."""
+    """Point with the most tokens per second and device within the service levels. Present if these are given
+    and can be met."""
     points: list[FrontierPoint]
-    """The Pareto set or an even choice of it, most tokens per second and device first."""
+    """Pareto set, or an even selection of it, by descending tokens per second and device."""
     configurations: FrontierConfigurationCounts
-    """What was searched."""
+    """Configurations of the search by outcome."""
     evidence: EstimateEvidence
-    """What it takes to reproduce the answer."""
+    """Versions and sources that reproduce the answer."""
     warnings: list[AnswerWarning]
-    """What to know of the question."""
+    """Remarks about the question."""
     gaps: list[EstimateGap]
     """Figures that are absent, and why."""

@@ -1,4 +1,4 @@
-"""Storage of data and checkpoints, and data that leaves: what a run costs beside its devices."""
+"""Costs of a run beside its devices: storage of data and checkpoints, and egress."""
 
 from pydantic import MISSING
 
@@ -6,18 +6,18 @@ from service.schemas.base import MoneyInput, NotNegative, Positive, StrictModel
 
 
 class StorageInput(StrictModel):
-    """Data and checkpoints that are kept, charged by gigabyte (1e9 bytes) and month (730.5 hours)."""
+    """Stored data and checkpoints, charged by gigabyte (1e9 bytes) and month (730.5 hours)."""
 
     price_per_gigabyte_month: MoneyInput
-    """Price of keeping a gigabyte for a month."""
+    """Price of storing a gigabyte for a month."""
     dataset_bytes: NotNegative | MISSING = MISSING
-    """Data that are kept; defaults to the data set of the workload's data pipeline."""
+    """Size of the stored data. Defaults to the dataset of the workload's data pipeline."""
     checkpoints_kept: NotNegative = 0.0
-    """Checkpoints that are kept at a time; each has the size that the workload gives it."""
+    """Checkpoints that are stored at a time. Each has the size that the workload implies."""
     checkpoint_bytes: Positive | MISSING = MISSING
-    """Size of a checkpoint, where it is known."""
+    """Size of a checkpoint, if it is known."""
     kept_seconds: Positive | MISSING = MISSING
-    """How long they are kept; as long as the run lasts when left out."""
+    """Time for which they are stored. Defaults to the duration of the run."""
 
 
 class EgressInput(StrictModel):
@@ -26,6 +26,6 @@ class EgressInput(StrictModel):
     price_per_gigabyte: MoneyInput
     """Price of a gigabyte that leaves."""
     bytes: NotNegative | MISSING = MISSING
-    """What leaves over the whole run."""
+    """Bytes that leave over the whole run."""
     bytes_per_second: NotNegative | MISSING = MISSING
-    """The same as a mean rate, for as long as the run lasts."""
+    """Mean rate of the bytes that leave, for the duration of the run."""

@@ -1,4 +1,4 @@
-"""What a server is asked: lengths, arrivals, service levels, speculation, and how it is solved."""
+"""Load of a server in requests: lengths, arrivals, service levels, speculative decoding and the solver."""
 
 from typing import Annotated, Literal
 
@@ -28,27 +28,27 @@ class FixedLength(StrictModel):
 
 
 class LognormalLength(StrictModel):
-    """The logarithm of the length is normal. Give p95_tokens or sigma."""
+    """Log-normally distributed lengths. Give `p95_tokens` or `sigma`."""
 
     distribution: Literal["lognormal"]
     mean_tokens: Annotated[float, Field(ge=1, le=2**31 - 1)]
-    """Mean length, before any is cut."""
+    """Mean length before the cut at `most_tokens`."""
     p95_tokens: Annotated[float, Field(ge=1, le=2**31 - 1)] | MISSING = MISSING
     """Length that 95% of the requests do not exceed: from the mean to 3.86 times the mean."""
     sigma: Annotated[float, Field(gt=0, le=3)] | MISSING = MISSING
     """Standard deviation of the logarithm."""
     most_tokens: Size | MISSING = MISSING
-    """Longer ones are cut to it, which lowers the mean."""
+    """Length that longer requests are cut to, which lowers the mean."""
 
 
 class HistogramLength(StrictModel):
-    """Lengths as they were counted."""
+    """Lengths by their frequency."""
 
     distribution: Literal["histogram"]
     tokens: Annotated[list[Size], Field(min_length=1, max_length=MOST_LENGTHS)]
     """Lengths."""
     weights: Annotated[list[NotNegative], Field(min_length=1, max_length=MOST_LENGTHS)]
-    """How often each of them occurs, in any unit."""
+    """Frequency of each length, in any unit."""
 
 
 def _get_length_kind(given: object) -> str:
@@ -56,7 +56,7 @@ def _get_length_kind(given: object) -> str:
 
 
 class _AnyOf:
-    """The same values as an anyOf: a oneOf within a oneOf is more than some tools read."""
+    """Writes a union as anyOf: some tools do not read a oneOf within a oneOf."""
 
     def __get_pydantic_json_schema__(
         self, schema: core_schema.CoreSchema, handler: GetJsonSchemaHandler
@@ -72,30 +72,30 @@ LengthDistribution = TypeAliasType(
 )
 LengthInput = Annotated[
     Annotated[Size, Tag("by number")] | Annotated[LengthDistribution, Tag("by distribution")],
-    # What is wrong is then told of the one that was meant.
+    # A problem then names the member of the variant that was meant.
     Discriminator(_get_length_kind),
     _AnyOf(),
 ]
 
 
 class PoissonArrivals(StrictModel):
-    """Requests arrive independently of each other."""
+    """Requests that arrive independently of each other."""
 
     process: Literal["poisson"]
 
 
 class UniformArrivals(StrictModel):
-    """Requests arrive evenly."""
+    """Requests that arrive evenly."""
 
     process: Literal["uniform"]
 
 
 class TraceArrivals(StrictModel):
-    """Requests arrive at given times, which set the rate."""
+    """Requests that arrive at given times, which set the rate."""
 
     process: Literal["trace"]
     at_seconds: Annotated[list[NotNegative], Field(min_length=2, max_length=MOST_ARRIVALS)]
-    """When each of them arrives, ascending; over all replicas."""
+    """Arrival times, ascending, over all replicas."""
 
 
 ArrivalsInput = TypeAliasType(
@@ -105,29 +105,29 @@ ArrivalsInput = TypeAliasType(
 
 
 class ServiceLevelsInput(StrictModel):
-    """What a request may take; at least one limit. Goodput counts the requests that keep to all of them."""
+    """Limits of a request, at least one of them. Goodput counts the requests that meet all limits."""
 
     time_to_first_token_seconds: Positive | MISSING = MISSING
-    """From the request to its first token."""
+    """Longest time from a request to its first token."""
     time_per_output_token_seconds: Positive | MISSING = MISSING
-    """Mean time from one token of a request to the next."""
+    """Longest mean time from one token of a request to the next."""
     request_seconds: Positive | MISSING = MISSING
-    """From the request to its last token."""
+    """Longest time from a request to its last token."""
     percentile: Annotated[float, Field(ge=1, le=99.9)] = 90.0
-    """Percentage of the requests that is to keep to them."""
+    """Percentage of the requests that must meet the limits."""
 
 
 class SpeculativeDecodingInput(StrictModel):
-    """Speculative decoding: tokens are proposed and checked in one pass. Give model or method."""
+    """Speculative decoding: tokens are proposed, then checked in one pass. Give `model` or `method`."""
 
     model: ModelReference | MISSING = MISSING
     """A smaller model on the same devices that proposes tokens."""
     method: Literal["mtp", "ngram"] | MISSING = MISSING
-    """Proposals of the model's own multi-token prediction, or repeated from the text."""
+    """Method that proposes tokens: the model's own multi-token prediction, or n-grams of the text."""
     tokens: Annotated[int, Field(ge=1, le=64, json_schema_extra=_INT64)] | MISSING = MISSING
-    """Tokens that are proposed at a time; defaults to 5, for mtp to 1."""
+    """Tokens that are proposed at a time. Defaults to 5, for mtp to 1."""
     acceptance_rate: Annotated[float, Field(ge=0, le=1)] | MISSING = MISSING
-    """Probability that a proposed token is accepted when those before it are. Defaults to published ones."""
+    """Probability that a proposed token is accepted if those before it are. Defaults to published rates."""
 
 
 class AnalyticSolver(StrictModel):
@@ -137,15 +137,15 @@ class AnalyticSolver(StrictModel):
 
 
 class SimulatedSolver(StrictModel):
-    """A simulation, event by event. Give duration_seconds or requests."""
+    """A simulation, event by event. Give `duration_seconds` or `requests`."""
 
     kind: Literal["simulated"]
     seed: Annotated[int, Field(ge=0, le=2**31 - 1, json_schema_extra=_INT64)] = 0
-    """The same seed gives the same answer."""
+    """Seed of the simulation. The same seed gives the same answer."""
     duration_seconds: Positive | MISSING = MISSING
-    """Time that is simulated; at most 200,000 requests."""
+    """Time that is simulated, with at most 200,000 requests."""
     requests: Annotated[PositiveInteger, Field(le=MOST_SIMULATED)] | MISSING = MISSING
-    """Requests of one replica that are simulated; defaults to 2,000."""
+    """Requests of one replica that are simulated. Defaults to 2,000."""
 
 
 SolverInput = TypeAliasType(

@@ -1,4 +1,4 @@
-"""The shape of a change to a row shape."""
+"""Builds the shape of a change to a row."""
 
 from typing import Annotated, Any, Optional, Union
 
@@ -8,11 +8,11 @@ from service.schemas.base import StrictModel
 
 
 class _PatchModel(StrictModel):
-    model_config = ConfigDict(use_attribute_docstrings=False)  # there is no source to look through
+    model_config = ConfigDict(use_attribute_docstrings=False)  # there is no source to read them from
 
 
 def build_patch_shape(shape: type[StrictModel], name: str) -> type[StrictModel]:
-    """The shape of a change: every member but the id, none required, null where one may be absent."""
+    """Returns the shape of a change: every member but the id, none required; null removes an optional one."""
     fields: dict[str, Any] = {}
     for member, info in shape.model_fields.items():
         if member != "id":

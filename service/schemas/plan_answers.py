@@ -1,4 +1,4 @@
-"""What a plan answers: ranked configurations, what was ruled out, and what the choice hangs on."""
+"""Answers of plans: ranked configurations, what was ruled out, and the sensitivity of the choice."""
 
 from enum import StrEnum
 from typing import Literal, NotRequired
@@ -26,14 +26,14 @@ from service.schemas.plans import PlanGoal, PlanRequest
 
 
 class PlanConstraint(StrEnum):
-    """What rules a candidate out, in the order in which it is looked at; each counts for the first that does.
+    """Constraint that rules a candidate out. Constraints are checked in this order; the first one counts.
 
     No rate of the device for the ``precision``; degrees that the number of ``devices`` does not allow, or
-    more of these than the plan may take; ``heads``, ``blocks`` and ``experts`` of the model, a ``sequence``
-    or a ``batch`` that do not divide among the devices; tensor parallelism beyond the fast ``link``;
-    ``memory`` of a device; what the ``engine`` takes; a ``service_level`` that is not kept; a run longer than
-    its ``deadline``; the ``power`` of the building; ``carbon``; ``budget``; a supply whose cost in the
-    currency of the plan is not known (``price``), or whose emissions are not (``emissions``).
+    more devices than the plan may take; ``heads``, ``blocks`` and ``experts`` of the model, a ``sequence`` or
+    a ``batch`` that do not divide among the devices; tensor parallelism beyond the fast ``link``; ``memory``
+    of a device; limits of the ``engine``; a ``service_level`` that is not met; a run longer than its
+    ``deadline``; the ``power`` of the building; ``carbon``; ``budget``; a supply whose cost in the currency
+    of the plan is unknown (``price``), or whose emissions are (``emissions``).
     """
 
     PRECISION = "precision"
@@ -56,13 +56,13 @@ class PlanConstraint(StrEnum):
 
 
 class PruningRule(StrEnum):
-    """Why a candidate needs no score: a bound proves that it is ruled out, or that enough others are better.
+    """Bound that decides a candidate without a score: it is ruled out, or enough others are better.
 
-    What the ``state`` of a layout takes without any activation exceeds the device; the FLOPs of the run at
-    the peak of all devices take longer than the ``deadline``, or (``roofline``) than as many known
-    configurations of the same supply take in all as are told apart; a layout with more of the ``work`` that
-    adds memory does not fit where one with less does not; an iteration of a service takes longer than its
-    ``levels`` leave a token, whatever the load.
+    The ``state`` of a layout without any activation exceeds the memory of the device; the FLOPs of the run at
+    the peak of all devices take longer than the ``deadline``, or (``roofline``) longer than the full time of
+    enough known configurations of the same supply to fill its ranked ones; a layout with more of the ``work``
+    that adds memory does not fit where one with less does not; an iteration of a service takes longer than
+    its service ``levels`` allow for a token, whatever the load.
     """
 
     STATE = "state"
@@ -76,137 +76,138 @@ class RuledOutCandidates(TypedDict):
     """Candidates that one constraint rules out."""
 
     constraint: PlanConstraint
-    """Which."""
+    """Constraint that rules the candidates out."""
     candidates: Integer
-    """How many."""
+    """Number of candidates."""
 
 
 class PrunedCandidates(TypedDict):
     """Candidates that a bound decides without a score."""
 
     rule: PruningRule
-    """Which."""
+    """Rule that decides the candidates."""
     candidates: Integer
-    """How many."""
+    """Number of candidates."""
 
 
 class PlanCandidateCounts(TypedDict):
-    """What was searched. Configurations are layouts, batches, precisions and devices, whoever owns these."""
+    """Counts of a search. A configuration is a layout, batch, precision and devices, whoever owns these."""
 
     considered: Integer
-    """Configurations."""
+    """Configurations that were considered."""
     scored: Integer
-    """Those whose memory and time were worked out."""
+    """Configurations whose memory and time were computed."""
     feasible: Integer
-    """Those of them that nothing rules out before prices."""
+    """Scored configurations that no constraint rules out before prices."""
     ruled_out: list[RuledOutCandidates]
-    """Those that a constraint rules out."""
+    """Configurations that a constraint rules out."""
     pruned: list[PrunedCandidates]
-    """Those that a bound decides."""
+    """Configurations that a bound decides."""
     priced: Integer
-    """Configurations on a supply, from a start, that were worked out in full."""
+    """Configurations with a supply and a start that were computed in full."""
     priced_feasible: Integer
-    """Those of them that nothing rules out."""
+    """Priced configurations that no constraint rules out."""
     priced_ruled_out: list[RuledOutCandidates]
-    """Those that a constraint rules out."""
+    """Priced configurations that a constraint rules out."""
 
 
 class PlanSupply(TypedDict):
-    """Where the devices come from."""
+    """Supply of the devices."""
 
     name: str
-    """Name of the question, or id of the offer."""
+    """Name of the supply in the request, or id of the offer."""
     kind: Literal["owned", "rented", "offer"]
-    """Whether they are there already, rented on given terms, or by an offer of the catalog."""
+    """Kind of the supply: owned already, rented on given terms, or rented by an offer of the catalog."""
     provider: NotRequired[str]
-    """Who rents them out."""
+    """Provider that rents the devices out."""
     region: NotRequired[str]
-    """Where."""
+    """Region of the devices."""
     purchase_option: NotRequired[str]
-    """How they are paid."""
+    """Purchase option of the rental."""
 
 
 class PlanEstimateRequests(TypedDict):
-    """Bodies of `POST /v1/estimates/...` that give the same figures."""
+    """Bodies of `POST /v1/estimates/...` that return the same figures."""
 
     memory: MemoryEstimateRequest
-    """Of `memory`."""
+    """Body for `memory`."""
     throughput: ThroughputEstimateRequest
-    """Of `throughput`."""
+    """Body for `throughput`."""
     cost: NotRequired[CostEstimateRequest]
-    """Of `cost`, where devices or their storage are paid."""
+    """Body for `cost`. Present if devices or their storage are paid for."""
     utility_bill: NotRequired[UtilityBillRequest]
-    """Of `utility-bill`, where the building is known."""
+    """Body for `utility-bill`. Present if the building is known."""
 
 
 class PlanRow(TypedDict):
     """A configuration with its estimates."""
 
     rank: Integer
-    """Place by the goal among candidates that are told apart (`search.depth`) and that nothing rules out; 1
-    is the best. A given configuration behind all of them has a place after them."""
+    """Rank by the goal among the candidates that are ranked individually (`search.depth`) and not ruled out;
+    1 is the best. A given configuration worse than all of them ranks after them."""
     name: NotRequired[str]
     """Name of a given configuration."""
     ruled_out_by: NotRequired[PlanConstraint]
-    """What rules a given configuration out; it has no place then, and its rank is 0."""
+    """Constraint that rules a given configuration out. Its rank is then 0."""
     supply: PlanSupply
-    """Where the devices come from."""
+    """Supply of the devices."""
     accelerator_id: str
-    """What the devices are."""
+    """Id of the accelerator."""
     accelerator_count: Integer
-    """How many."""
+    """Number of devices."""
     parallelism: ParallelismDegrees
-    """Their layout."""
+    """Layout of the devices."""
     precision: NotRequired[str]
-    """Of training."""
+    """Precision of training."""
     micro_batch_size: NotRequired[Integer]
     """Sequences that a replica processes at a time."""
     gradient_accumulation_steps: NotRequired[Integer]
     """Micro-batches of an optimizer step."""
     recomputation: NotRequired[str]
-    """Which activations the backward pass computes again."""
+    """Activations that the backward pass recomputes."""
     weight_format: NotRequired[str]
-    """How the weights are served."""
+    """Format of the served weights."""
     kv_cache_precision: NotRequired[str]
-    """How the KV cache is stored."""
+    """Format of the stored KV cache."""
     replicas: NotRequired[Integer]
-    """Servers of the service."""
+    """Replicas of the service."""
     starts_at: NotRequired[str]
-    """When it begins, where the question says."""
+    """Start of the run. Present if the request gives one."""
     total_bytes: NotRequired[QuantityEstimate]
-    """Memory of the fullest device; absent where a part of it is not known."""
+    """Memory of the fullest device. Absent if a part of it is unknown."""
     headroom_bytes: NotRequired[Integer]
-    """What is left of the device, or of the engine's share of it."""
+    """Bytes that are left of the device, or of the engine's share of it."""
     fit_probability: NotRequired[float]
-    """Probability that a device holds it, by the intervals of its memory and of the device's."""
+    """Probability that a device holds the configuration, from the intervals of its memory and of the device's
+    capacity."""
     step_seconds: NotRequired[QuantityEstimate]
-    """One optimizer step."""
+    """Time of one optimizer step."""
     tokens_per_second: NotRequired[QuantityEstimate]
     """Tokens that the run trains on."""
     model_flops_utilization: NotRequired[QuantityEstimate]
-    """Of training."""
+    """Model FLOPs utilization of training."""
     time_to_first_token_seconds: NotRequired[QuantityEstimate]
-    """Of a service."""
+    """Time from a request of a service to its first token."""
     time_per_output_token_seconds: NotRequired[QuantityEstimate]
-    """Of a service."""
+    """Time from one token of a request of a service to the next."""
     request_seconds: NotRequired[QuantityEstimate]
-    """Of a service."""
+    """Time from a request of a service to its last token."""
     service_level_share: NotRequired[QuantityEstimate]
-    """Share of the requests that keep to the service levels."""
+    """Share of the requests that meet the service levels."""
     duration_seconds: NotRequired[QuantityEstimate]
     """Time of the run."""
     device_hours: NotRequired[QuantityEstimate]
     """Devices times hours."""
     cost: NotRequired[MoneyQuantity]
-    """Rent or share of own devices, electricity of own ones, storage and what leaves."""
+    """Rent or share of owned devices, electricity of owned devices, storage and egress."""
     facility_kwh: NotRequired[QuantityEstimate]
-    """Energy at the meter."""
+    """Energy at the meter of the building."""
     peak_kw: NotRequired[QuantityEstimate]
-    """Power at the meter."""
+    """Power at the meter of the building."""
     location_based_kg_co2e: NotRequired[QuantityEstimate]
     """Emissions of the electricity."""
     requests: PlanEstimateRequests
-    """What gives the same figures."""
+    """Requests that return the same figures."""
 
 
 class PlanRowDifference(TypedDict):
@@ -215,29 +216,29 @@ class PlanRowDifference(TypedDict):
     name: str
     """A setting, a phase of the step, a charge or a headline, as the rows and estimates name it."""
     first: NotRequired[str | float]
-    """Of the first row; absent where it has none."""
+    """Value of the first row. Absent if it has none."""
     second: NotRequired[str | float]
-    """Of the second row."""
+    """Value of the second row. Absent if it has none."""
     unit: NotRequired[str]
-    """Of both, where they are numbers."""
+    """Unit of both values, if they are numbers."""
 
 
 class PlanSeparation(TypedDict):
-    """What separates the first row from the second."""
+    """Differences between the first row and the second."""
 
     settings: list[PlanRowDifference]
-    """Choices that differ."""
+    """Settings that differ."""
     figures: list[PlanRowDifference]
-    """Headlines that differ, that of the goal first."""
+    """Headline figures that differ, the figure of the goal first."""
     parts: list[PlanRowDifference]
-    """Of the goal's figure: phases of all steps or of a request, charges, or emissions by kind of equipment,
-    by the size of their difference."""
+    """Parts of the goal's figure that differ, by the size of the difference: phases of all steps or of a
+    request, charges, or emissions by kind of equipment."""
     within_interval: bool
-    """Whether the first row is better by less than the estimates are unsure of."""
+    """True if the first row is better by less than the uncertainty of the estimates."""
 
 
 class PlanSensitivity(TypedDict):
-    """An assumption that, moved so far, changes the first row; up and down by themselves where both do."""
+    """Change of an assumption that changes the first row. Changes up and down are reported separately."""
 
     assumption: Literal[
         "price",
@@ -249,91 +250,93 @@ class PlanSensitivity(TypedDict):
         "deadline",
         "work",
     ]
-    """What is moved: as in `assumptions` of the question, its constraints, or the amount of the work."""
+    """Assumption that is changed: one of `assumptions` of the request, a constraint, or the amount of
+    work."""
     of: NotRequired[str]
-    """Which supply, accelerator or site."""
+    """Supply, accelerator or site of the assumption."""
     factor: NotRequired[float]
-    """Least factor, above 1 or below, that changes the first row; absent where none within the range does."""
+    """Factor closest to 1, above or below, that changes the first row. Absent if none within the range
+    does."""
     searched_low: float
-    """Least factor that was tried."""
+    """Smallest factor that was tried."""
     searched_high: float
     """Largest factor that was tried."""
     becomes: NotRequired[PlanRow]
-    """The first row then, with its figures under the moved assumption; absent where none is left."""
+    """First row under the changed assumption, with its figures. Absent if no row is left."""
 
 
 class LaunchSettings(TypedDict):
-    """Settings with which a framework or an engine runs the winner."""
+    """Settings with which a framework or an engine runs the first row."""
 
     tool: Literal["torchrun", "megatron_lm", "deepspeed", "torchtitan", "vllm", "sglang"]
-    """Which."""
+    """Framework or engine."""
     arguments: NotRequired[list[str]]
-    """Of its command line."""
+    """Arguments of its command line."""
     configuration: NotRequired[dict[str, object]]
-    """Of its configuration file, by section and key."""
+    """Configuration file by section and key."""
     missing: list[EstimateGap]
-    """What of the row the tool has no setting for."""
+    """Settings of the row that the tool does not have."""
 
 
 class PlanResult(TypedDict):
-    """Which configuration does this work best?"""
+    """Best configurations for some work."""
 
     rows: list[PlanRow]
-    """By the goal; of a Pareto set from the cheapest on."""
+    """Ranked rows by the goal. A Pareto set starts with the cheapest."""
     given: list[PlanRow]
-    """Configurations of the question, in its order."""
+    """Given configurations in the order of the request."""
     candidates: PlanCandidateCounts
-    """What was searched."""
+    """Counts of the search."""
     separation: NotRequired[PlanSeparation]
-    """Of the first two rows."""
+    """Differences between the first two rows."""
     sensitivities: list[PlanSensitivity]
-    """What the choice hangs on, the smallest movement first."""
+    """Assumptions that the choice depends on, the smallest change first."""
     launch_hints: list[LaunchSettings]
-    """For the first row."""
+    """Settings for running the first row."""
     currency_code: str
-    """Of all costs."""
+    """Currency of all costs."""
     evidence: EstimateEvidence
-    """What it takes to reproduce the answer."""
+    """Versions and sources that reproduce the answer."""
     warnings: list[AnswerWarning]
-    """What to know of the question."""
+    """Remarks about the question."""
     gaps: list[EstimateGap]
     """Figures that are absent, and why."""
 
 
 class PlanProgress(TypedDict):
-    """How far a search is."""
+    """Progress of a search."""
 
     pieces: Integer
     """Parts of the search."""
     pieces_done: Integer
-    """Those that are done."""
+    """Parts that are done."""
     candidates: Integer
-    """Configurations of all of them."""
+    """Configurations of all parts."""
     candidates_decided: Integer
-    """Those that are scored, ruled out or pruned."""
+    """Configurations that are scored, ruled out or pruned."""
 
 
 class Plan(TypedDict):
-    """A search, and once it is done its answer."""
+    """A search, with its answer once it is done."""
 
     id: str
     state: Literal["running", "done", "cancelled", "failed"]
-    """A search that failed says why in error_code and error_summary."""
+    """State of the search. A failed search has `error_code` and `error_summary`."""
     goal: PlanGoal
-    """What was asked for."""
+    """Goal of the search."""
     question: NotRequired[PlanRequest]
-    """What was asked; left out of lists."""
+    """Request of the search. Left out of lists."""
     created_at: AwareDatetime
-    """When it was asked."""
+    """Time of the request."""
     finished_at: NotRequired[AwareDatetime]
-    """When it ended."""
+    """Time at which the search ended."""
     progress: PlanProgress
-    """How far it is."""
+    """Progress of the search."""
     error_code: NotRequired[str]
-    """Why it failed."""
+    """Code of the failure."""
     error_summary: NotRequired[str]
-    """The same in words."""
+    """Description of the failure."""
     best_cost: NotRequired[MoneyAmount]
-    """Of the first row."""
+    """Cost of the first row."""
     answer: NotRequired[PlanResult]
-    """Once it is done; left out of lists."""
+    """Answer of the search. Present once it is done; left out of lists."""

@@ -1,4 +1,4 @@
-"""What bought devices cost, and what owning them costs each year."""
+"""Price of bought devices, and the yearly cost of owning them."""
 
 from typing import Annotated
 
@@ -11,19 +11,19 @@ Rate = Annotated[float, Field(ge=0, le=1)]
 
 
 class PurchasedHosts(StrictModel):
-    """Servers around the devices, without these."""
+    """Servers around the devices, priced without the devices."""
 
     price_per_host: MoneyInput
-    """Price of one."""
+    """Price of one server."""
     devices_per_host: Degree | MISSING = MISSING
-    """Defaults to the devices of a node of the cluster. Hosts are bought whole."""
+    """Devices of one server. Defaults to the devices of a node of the cluster. Servers are bought whole."""
 
 
 class Ownership(StrictModel):
-    """How a purchase becomes a cost of each year, and of the run: its share of the device-hours used."""
+    """Terms that turn a purchase into a yearly cost; a run bears its share of the device-hours used."""
 
     years: Annotated[float, Field(gt=0, le=50)]
-    """Years of use over which the purchase is written off in equal parts."""
+    """Years of use over which the purchase is depreciated in equal parts."""
     residual_share: IdleShare = 0.0
     """Share of the purchase that the devices are worth at the end."""
     interest_rate: Rate = 0.0
@@ -33,25 +33,25 @@ class Ownership(StrictModel):
     utilization: Share = 1.0
     """Share of the hours of a year in which the devices run something."""
     staff_per_year: MoneyInput | MISSING = MISSING
-    """Who runs them."""
+    """Yearly cost of the staff that runs the devices."""
     space_per_year: MoneyInput | MISSING = MISSING
-    """Floor, racks and cooling, without electricity."""
+    """Yearly cost of floor, racks and cooling, without electricity."""
 
 
 class Purchase(StrictModel):
-    """What the bought cluster costs."""
+    """Price of a bought cluster."""
 
     price_per_device: MoneyInput
     """Price of one device."""
     price_range: PriceRange | MISSING = MISSING
-    """Ends of that price; the interval of the total includes them."""
+    """Range of the price of one device. The interval of the total includes it."""
     price_factor: Factor | MISSING = MISSING
-    """What that price and its ends are multiplied by: a discount, or a price that moves."""
+    """Factor of the price and its range: a discount, or a price that moves."""
     hosts: PurchasedHosts | MISSING = MISSING
-    """Servers; in the price of a device when left out."""
+    """Servers around the devices. If left out, they are part of the price of a device."""
     network_per_device: MoneyInput | MISSING = MISSING
-    """Adapters, cables and switches, shared out among the devices."""
+    """Adapters, cables and switches, divided among the devices."""
     storage: MoneyInput | MISSING = MISSING
-    """Storage of the cluster."""
+    """Price of the storage of the cluster."""
     ownership: Ownership | MISSING = MISSING
-    """What owning costs each year and the run; without it the purchase is only a total."""
+    """Terms of ownership, for the cost of a year and of the run. Without it the purchase is only a total."""

@@ -1,4 +1,4 @@
-"""How a question names a model, an accelerator, a cluster, a layout and an efficiency."""
+"""References of a request to a model, an accelerator, a cluster, a layout and an efficiency."""
 
 from typing import Annotated, Literal
 
@@ -33,7 +33,7 @@ class CatalogModel(StrictModel):
 
 
 class HuggingFaceModel(StrictModel):
-    """A model by its published `config.json`."""
+    """A model given by its published `config.json`."""
 
     source: Literal["huggingface_config"]
     config: ForeignObject
@@ -41,7 +41,7 @@ class HuggingFaceModel(StrictModel):
 
 
 class ArchitectureModel(StrictModel):
-    """A model by its layers."""
+    """A model given by its layers."""
 
     source: Literal["architecture"]
     architecture: Architecture
@@ -49,11 +49,11 @@ class ArchitectureModel(StrictModel):
 
 
 class ParameterCountModel(StrictModel):
-    """A back-of-the-envelope model: what it cannot answer is a gap."""
+    """A rough model of which only the number of parameters is known. Figures that need more are gaps."""
 
     source: Literal["parameter_count"]
     parameter_count: PositiveInteger
-    """Parameters, all of which every token uses."""
+    """Parameters of the model. Every token uses all of them."""
 
 
 ModelReference = TypeAliasType(
@@ -73,30 +73,30 @@ class CatalogAccelerator(StrictModel):
 
 
 class AcceleratorSpecification(StrictModel):
-    """An accelerator that is not in the catalog. What is absent is unknown."""
+    """An accelerator that is not in the catalog. A figure that is left out is unknown."""
 
     name: Text = "specification"
-    """What the answer calls it."""
+    """Name of the accelerator in the answer."""
     generation: CatalogName | MISSING = MISSING
-    """Generation of its chip as the catalog writes it: whose measured constants hold."""
+    """Generation of its chip, as the catalog names it. The measured constants of that generation apply."""
     memory_bytes: PositiveInteger | MISSING = MISSING
-    """What the driver reports to a process."""
+    """Memory that the driver reports to a process."""
     memory_bandwidth_bytes_per_second: Positive | MISSING = MISSING
-    """Peak rate of the device's own memory."""
+    """Peak bandwidth of the device's own memory."""
     peak_flops_per_second: (
         Annotated[dict[NumberFormat, Positive], Field(min_length=1, max_length=9)] | MISSING
     ) = MISSING
-    """Dense rate by number format; a question about memory alone needs none."""
+    """Dense rate by number format. Requests about memory alone need none."""
     power_limit_watts: Positive | MISSING = MISSING
-    """The most that one device draws."""
+    """Highest power that one device draws."""
 
 
 class SpecifiedAccelerator(StrictModel):
-    """An accelerator by its figures."""
+    """An accelerator given by its figures."""
 
     source: Literal["specification"]
     specification: AcceleratorSpecification
-    """Its figures."""
+    """Figures of the accelerator."""
 
 
 AcceleratorReference = TypeAliasType(
@@ -116,23 +116,23 @@ class LinkSpecification(StrictModel):
     """A link that is not in the catalog."""
 
     kind: LinkKind
-    """Technology: what software achieves on it."""
+    """Technology of the link, which determines what software achieves on it."""
     bandwidth_bytes_per_second: Positive
-    """One direction, for each device."""
+    """Bandwidth of one device in one direction."""
     latency_seconds: NotNegative | MISSING = MISSING
-    """One way; defaults to what such links are known to have."""
+    """Latency in one direction. Defaults to the known latency of the technology."""
     joined_count: Degree | MISSING = MISSING
-    """Accelerators that it joins; defaults to those of a node."""
+    """Accelerators that the link joins. Defaults to those of a node."""
     in_network_reduction: bool = False
-    """Whether its switches reduce what passes through them."""
+    """True if the switches of the link reduce the data that pass through them."""
 
 
 class SpecifiedLink(StrictModel):
-    """A link by its figures."""
+    """A link given by its figures."""
 
     source: Literal["specification"]
     specification: LinkSpecification
-    """Its figures."""
+    """Figures of the link."""
 
 
 LinkReference = TypeAliasType(
@@ -144,33 +144,34 @@ class ClusterInput(StrictModel):
     """Equal accelerators in equal nodes."""
 
     accelerator: AcceleratorReference
-    """What every device is."""
+    """Accelerator of every device."""
     accelerator_count: Degree = 1
     """Devices of the whole cluster."""
     accelerators_per_node: Degree | MISSING = MISSING
-    """Defaults to the vendor's reference server, else 8."""
+    """Accelerators of one node. Defaults to the number in the vendor's reference server, else 8."""
     intra_node_link: LinkReference | MISSING = MISSING
-    """Between the devices of a node; defaults to the accelerator's own link in the catalog."""
+    """Link between the devices of a node. Defaults to the accelerator's own link in the catalog."""
     inter_node_link: LinkReference | MISSING = MISSING
-    """Between nodes; defaults to that of the accelerator's reference system in the catalog."""
+    """Link between nodes. Defaults to the link of the accelerator's reference system in the catalog."""
     network_interfaces_per_node: Degree | MISSING = MISSING
-    """Interfaces to other nodes that the devices of a node share; defaults to the reference system's, else to
+    """Network interfaces that the devices of a node share. Defaults to those of the reference system, else to
     one a device."""
     host_power_watts: Positive | MISSING = MISSING
-    """Power of a node beside its accelerators; defaults to a share of the reference server's."""
+    """Power of a node without its accelerators. Defaults to a share of the power of the reference server."""
     host: HostInput | MISSING = MISSING
-    """What the accelerators of a node share, where state is offloaded."""
+    """Host resources that the accelerators of a node share. They matter if state is offloaded."""
     node_id: ResourceId | MISSING = MISSING
-    """A node of the tenant whose own measurements count before those of others of its kind. It is what an
-    accelerator given by its figures was measured on."""
+    """Id of a node of the tenant. Its measurements are preferred to those of other nodes of its kind. An
+    accelerator that is given by its figures has the measurements of this node."""
     driver_version: (
         Annotated[str, Field(max_length=27, pattern=r"^[0-9]{1,6}(\.[0-9]{1,6}){0,3}$")] | MISSING
     ) = MISSING
-    """Driver of the accelerators: measurements under the same major version count before others."""
+    """Driver version of the accelerators. Measurements under the same major version are preferred to
+    others."""
 
 
 class ParallelismInput(StrictModel):
-    """How the workload is laid out. A degree left out is 1, `data` is what remains of the cluster."""
+    """Layout of a workload over devices. Degrees default to 1, `data` to the rest of the cluster."""
 
     tensor: Degree = 1
     """Devices that share each layer."""
@@ -183,44 +184,44 @@ class ParallelismInput(StrictModel):
     expert: Degree = 1
     """Replicas that the experts are spread over."""
     expert_tensor: Degree | MISSING = MISSING
-    """Devices that each expert of a served model is cut over, of the tensor x expert that hold all; as
-    many as tensor when left out."""
+    """Devices that each expert of a served model is divided over, out of the tensor x expert devices that
+    hold all experts. Defaults to `tensor`."""
     sequence_parallel: bool = False
-    """Whether tensor parallelism also divides the activations between layers."""
+    """True if tensor parallelism also divides the activations between layers."""
     sharding: Sharding = Sharding.NONE
-    """Which part of the training state is spread over the replicas."""
+    """Part of the training state that is sharded over the replicas."""
     sharding_group_size: Degree | MISSING = MISSING
-    """Devices that hold one copy of the state together; hybrid sharding needs it."""
+    """Devices that together hold one copy of the state. Required for hybrid sharding."""
     pipeline_schedule: PipelineSchedule = PipelineSchedule.ONE_F_ONE_B
-    """In which order the micro-batches pass the pipeline."""
+    """Order in which the micro-batches pass the pipeline."""
     virtual_stages: Degree = 1
     """Parts of the model on each pipeline device."""
 
 
 class ModelledEfficiency(StrictModel):
-    """The achieved share of the limits comes from measured runs."""
+    """Takes the achieved share of the limits from measured runs."""
 
     source: Literal["modelled"]
     time_factor: Factor | MISSING = MISSING
-    """What the time of a training step is multiplied by: devices that turn out slower or faster."""
+    """Factor of the time of a training step, for devices that turn out slower or faster."""
 
 
 class AssumedEfficiency(StrictModel):
-    """The achieved share of the limits is given: T = O / (R_peak x utilization)."""
+    """Takes the achieved share of the limits as given: T = O / (R_peak x utilization)."""
 
     source: Literal["assumed"]
     utilization: Share
     """Achieved share of the peak rate."""
     bandwidth_utilization: Share | MISSING = MISSING
-    """Defaults to `utilization`, with a warning where it matters."""
+    """Achieved share of the memory bandwidth. Defaults to `utilization`, with a warning if it matters."""
 
 
 class CalibrationEfficiency(StrictModel):
-    """The achieved share of the limits is that of one calibration, else of the reference set."""
+    """Takes the achieved share of the limits from one calibration, else from the reference set."""
 
     source: Literal["calibration"]
     id: ResourceId
-    """Id of a calibration that counts."""
+    """Id of a calibration that is in use."""
 
 
 EfficiencyInput = TypeAliasType(

@@ -1,4 +1,4 @@
-"""The parts of a training answer beside its step: data, checkpoints, failures, scaling and hints."""
+"""Parts of a training answer beside its step: data, checkpoints, failures, scaling and hints."""
 
 from typing import Literal, NotRequired
 
@@ -9,174 +9,177 @@ from service.schemas.base import Integer, QuantityEstimate
 
 
 class DataPipelineStage(TypedDict):
-    """One stage of the way of the data."""
+    """One stage of the data pipeline."""
 
     name: Literal["storage", "preprocessing", "transfer", "compute"]
-    """What it does."""
+    """Name of the stage."""
     seconds: QuantityEstimate
-    """Time that it takes for the samples of a step."""
+    """Time of the stage for the samples of a step."""
 
 
 class DataPipelineEstimate(TypedDict):
-    """How the data keeps up with the devices."""
+    """Data pipeline of a training run, and the time that devices wait for it."""
 
     stages: list[DataPipelineStage]
     """Stages whose figures are given, and compute."""
     slowest: Literal["storage", "preprocessing", "transfer", "compute"]
-    """The stage that takes longest."""
+    """Stage that takes longest."""
     exposed_seconds: QuantityEstimate
     """Time of a step in which the devices wait for data."""
     device_utilization: QuantityEstimate
-    """Share of a step in which they do not."""
+    """Share of a step in which the devices do not wait for data."""
     workers_needed: NotRequired[Integer]
-    """Workers of each replica that prepare samples as fast as the devices take them."""
+    """Workers of each replica that prepare samples as fast as the devices consume them."""
     buffer_bytes: Integer
-    """Host memory of the batches of a replica that are ready, at work and on their way."""
+    """Host memory of the batches of a replica that are ready, in preparation or in transfer."""
     dataset_bytes: NotRequired[Integer]
-    """Size of the dataset as it is stored."""
+    """Size of the stored dataset."""
     stream_seconds: NotRequired[QuantityEstimate]
     """Time to read the dataset once."""
     epochs: NotRequired[float]
-    """How often the run reads it."""
+    """Number of times that the run reads the dataset."""
 
 
 class CheckpointEstimate(TypedDict):
-    """What is saved, how often, and what training waits for."""
+    """Checkpoints of a training run: their size, their interval and the time that training stops for them."""
 
     bytes: Integer
-    """Trained weights, master weights and optimizer states of the whole model, once."""
+    """Bytes of trained weights, master weights and optimizer states of the whole model, counted once."""
     bytes_per_device: Integer
-    """What a device that saves copies."""
+    """Bytes that a saving device copies."""
     write_seconds: NotRequired[QuantityEstimate]
-    """Time to write it to the storage."""
+    """Time to write a checkpoint to the storage."""
     stall_seconds: NotRequired[QuantityEstimate]
     """Time that training stops for each checkpoint."""
     interval_seconds: NotRequired[QuantityEstimate]
-    """Training from one checkpoint to the next."""
+    """Training time from one checkpoint to the next."""
     interval_steps: NotRequired[Integer]
-    """The same in optimizer steps."""
+    """Optimizer steps from one checkpoint to the next."""
 
 
 class ReliabilityEstimate(TypedDict):
-    """What failures are expected, and what the whole run spends its time on."""
+    """Expected failures, and the time of the whole run by activity."""
 
     mean_time_between_failures_seconds: QuantityEstimate
-    """Of the whole cluster."""
+    """Mean time between failures of the whole cluster."""
     restart_seconds: QuantityEstimate
-    """From a failure until training goes on, loading the checkpoint included."""
+    """Time from a failure until training resumes, loading the checkpoint included."""
     failure_probability: NotRequired[float]
     """Probability of at least one failure in the time that the run needs without any."""
     expected_failures: NotRequired[float]
-    """Failures of the whole run."""
+    """Expected failures over the whole run."""
     expected_silent_corruptions: NotRequired[QuantityEstimate]
-    """Results that a device computes wrongly without notice, at published rates; they take no time here."""
+    """Expected results that a device computes wrongly without notice, at published rates. They add no time
+    here."""
     productive_seconds: NotRequired[QuantityEstimate]
-    """Progress: the duration without checkpoints and failures."""
+    """Time of progress: the duration without checkpoints and failures."""
     checkpoint_seconds: NotRequired[QuantityEstimate]
     """Time that training stops for checkpoints."""
     lost_work_seconds: NotRequired[QuantityEstimate]
-    """Work that failures lose and that is done again."""
+    """Time of work that failures lose and that is repeated."""
     restarting_seconds: NotRequired[QuantityEstimate]
-    """Time in restarts."""
+    """Time spent in restarts."""
 
 
 class ScalingPoint(TypedDict):
-    """The run on another number of accelerators. Speed-ups are over the smallest one of the curve."""
+    """The run on another number of accelerators. Speed-ups are relative to the curve's smallest number."""
 
     accelerator_count: Integer
-    """Accelerators."""
+    """Number of accelerators."""
     global_batch_size: Integer
-    """Sequences of a step."""
+    """Sequences of a step over all replicas."""
     step_seconds: QuantityEstimate
     """Time of a step."""
     tokens_per_second: QuantityEstimate
-    """Tokens trained on by the whole cluster."""
+    """Tokens that the whole cluster trains on."""
     speedup: float
-    """Over the smallest count: of the same step, or of tokens per second where the step grows."""
+    """Speed-up over the smallest number of accelerators: of the same step, or of tokens per second if the
+    step grows."""
     efficiency: float
-    """Speed-up over the ratio of the counts."""
+    """Speed-up over the ratio of the numbers of accelerators."""
     work_cost_factor: float
-    """What the same work costs in device-hours over what it costs on the smallest count: 1 / efficiency."""
+    """Device-hours of the same work over those on the smallest number of accelerators: 1 / efficiency."""
     communication_share: float
     """Share of the step in which the devices wait for communication."""
     fits: NotRequired[bool]
-    """Whether a device holds its share; absent where the capacity is not known."""
+    """True if a device holds its share. Absent if the capacity is unknown."""
     law_speedup: NotRequired[float]
-    """By the law of the curve with its serial share: Amdahl for strong scaling, Gustafson for weak."""
+    """Speed-up by the law of the curve with its serial share: Amdahl for strong scaling, Gustafson for weak
+    scaling."""
     empirical_speedup: NotRequired[float]
-    """By the empirical curve that is fitted to the points."""
+    """Speed-up by the empirical curve that is fitted to the points."""
 
 
 class EmpiricalScalingFit(TypedDict):
-    """n / S(n) = a + b n + c ln n, fitted to the points of the curve; n over the smallest count."""
+    """n / S(n) = a + b n + c ln n, fitted to the points of a curve; n is relative to the smallest number."""
 
     a: float
-    """Constant."""
+    """Constant term."""
     b: float
-    """Of n."""
+    """Coefficient of n."""
     c: float
-    """Of ln n."""
+    """Coefficient of ln n."""
     largest_relative_error: float
-    """Of the fit at its own points."""
+    """Largest relative error of the fit at its own points."""
 
 
 class ScalingCurve(TypedDict):
-    """One way to scale."""
+    """Points of one kind of scaling."""
 
     points: list[ScalingPoint]
-    """By number of accelerators."""
+    """Points by number of accelerators."""
     serial_share: NotRequired[float]
-    """The share of the work that is not divided, by the law that comes closest."""
+    """Share of the work that is not divided, by the law that fits best."""
     crossover_accelerator_count: NotRequired[float]
-    """Where compute of the smallest count, divided, takes as long as communication of the largest, which does
-    not shrink; of strong scaling."""
+    """Number of accelerators at which the divided compute of the smallest number takes as long as the
+    communication of the largest, which does not shrink. Present for strong scaling."""
     empirical: NotRequired[EmpiricalScalingFit]
-    """Fitted to the points, where there are four."""
+    """Empirical curve. Present if there are four points."""
 
 
 class ScalingEstimate(TypedDict):
-    """How the run would go on other numbers of accelerators."""
+    """The run on other numbers of accelerators."""
 
     strong: ScalingCurve
     """The same step divided among more accelerators."""
     weak: ScalingCurve
-    """A step that grows with them."""
+    """A step that grows with the number of accelerators."""
 
 
 class ScaleOption(TypedDict):
     """The run on one device, one node, or the cluster."""
 
     scale: RunScale
-    """On how much it is spread."""
+    """Scale of the run."""
     accelerator_count: Integer
-    """Accelerators."""
+    """Number of accelerators."""
     fits: NotRequired[bool]
-    """Whether a device holds its share; absent where the capacity is not known."""
+    """True if a device holds its share. Absent if the capacity is unknown."""
     duration_seconds: NotRequired[QuantityEstimate]
     """Time of the whole run."""
     in_time: NotRequired[bool]
-    """Whether it ends within the limit."""
+    """True if the run ends within the time limit."""
 
 
 class ScalingDecision(TypedDict):
-    """The smallest scale that holds the step and ends in time."""
+    """The smallest scale that holds the step and ends within the time limit."""
 
     scale: NotRequired[RunScale]
-    """Absent where none does."""
+    """Chosen scale. Absent if none qualifies."""
     options: list[ScaleOption]
-    """The scales, smallest first."""
+    """Scales, the smallest first."""
     least_accelerator_count: NotRequired[Integer]
-    """Accelerators that weights, gradients and optimizer states alone fill, spread evenly."""
+    """Accelerators that weights, gradients and optimizer states alone fill, if spread evenly."""
     time_limit_seconds: float
-    """Longest run that is put up with."""
+    """Longest acceptable run."""
     rule_of_thumb: NotRequired[RunScale]
-    """What sizes alone would say; a hint. Absent without the size of the dataset."""
+    """Scale that sizes alone suggest, as a hint. Absent if the size of the dataset is unknown."""
     streaming: NotRequired[bool]
-    """Whether the dataset is too large to stage."""
+    """True if the dataset is too large to stage."""
 
 
 class RecipeHint(TypedDict):
-    """A hint for the recipe, which the estimate does not depend on."""
+    """A hint for the recipe. The estimate does not depend on it."""
 
     code: Literal[
         "LINEAR_LEARNING_RATE",
@@ -188,61 +191,62 @@ class RecipeHint(TypedDict):
     ]
     """Stable name of the hint."""
     detail: str
-    """What to do."""
+    """Description of the change."""
     factor: NotRequired[float]
-    """By what to multiply the learning rate."""
+    """Factor to multiply the learning rate by."""
     learning_rate: NotRequired[float]
-    """The learning rate that comes out."""
+    """Learning rate that results."""
 
 
 class GradientCompressionEstimate(TypedDict):
-    """What compressing the gradients changes in a step."""
+    """Effect of gradient compression on a step."""
 
     ratio: float
-    """How many times fewer bytes a replica sends."""
+    """Ratio of the bytes that a replica sends without compression to those with it."""
     compression_seconds: QuantityEstimate
-    """Time of a step to compress and to restore."""
+    """Time of a step to compress and decompress."""
     step_seconds_without: QuantityEstimate
-    """Time of a step whose gradients are not compressed."""
+    """Time of a step without gradient compression."""
     pays: bool
-    """Whether the step is shorter with it."""
+    """True if the step is shorter with compression."""
 
 
 class RolloutEstimate(TypedDict):
-    """How a policy generates what it is trained on."""
+    """Generation of the sequences that a policy is trained on."""
 
     seconds: QuantityEstimate
     """Time of one rollout."""
     sequences: Integer
     """Sequences of a rollout."""
     generated_tokens_per_second: QuantityEstimate
-    """Tokens of responses that all replicas generate while it lasts."""
+    """Tokens of responses that all replicas generate during a rollout."""
     replicas: Integer
-    """Engines that generate side by side."""
+    """Engines that generate in parallel."""
     devices_per_replica: Integer
-    """Devices that each of them takes."""
+    """Devices of each engine."""
     sequences_per_replica: Integer
-    """Sequences that each of them holds at a time; 0 where not one fits."""
+    """Sequences that each engine holds at a time. 0 if not even one fits."""
 
 
 class TrainingEstimateParts(TypedDict):
-    """Members of an answer about a training run; absent where the question does not ask for them."""
+    """Members of an answer on a training run. Members that the request does not ask for are absent."""
 
     data_pipeline: NotRequired[DataPipelineEstimate]
-    """How the data keeps up; where a data pipeline is given."""
+    """Data pipeline. Present if the request gives one."""
     gradient_compression: NotRequired[GradientCompressionEstimate]
-    """Where gradient compression is given and replicas exchange whole gradients."""
+    """Effect of gradient compression. Present if the request gives it and replicas exchange whole
+    gradients."""
     checkpoint: NotRequired[CheckpointEstimate]
-    """Where checkpointing is given."""
+    """Checkpoints. Present if the request gives checkpointing."""
     reliability: NotRequired[ReliabilityEstimate]
-    """Where reliability is given."""
+    """Failures. Present if the request gives reliability."""
     goodput: NotRequired[QuantityEstimate]
-    """Share of the duration that ends up as progress; where checkpointing or reliability is given."""
+    """Share of the duration that is progress. Present if the request gives checkpointing or reliability."""
     scaling: NotRequired[ScalingEstimate]
-    """Where scaling is given."""
+    """Scaling. Present if the request gives it."""
     scaling_decision: NotRequired[ScalingDecision]
-    """One device, one node or the cluster; where scaling is given."""
+    """Choice of one device, one node or the cluster. Present if the request gives scaling."""
     rollout: NotRequired[RolloutEstimate]
-    """How the sequences of ppo and grpo are generated."""
+    """Generation of the sequences of ppo and grpo."""
     hints: NotRequired[list[RecipeHint]]
-    """For the recipe at this batch size."""
+    """Hints for the recipe at this batch size."""

@@ -1,4 +1,4 @@
-"""Where a run takes place, what electricity costs there and whose bill it is."""
+"""Site of a run in requests: the building, the price of its electricity and the bill."""
 
 from typing import Annotated, Literal
 
@@ -28,48 +28,49 @@ LocalMonth = Annotated[str, Field(pattern=r"^2[01][0-9]{2}-(0[1-9]|1[0-2])$", ma
 
 
 class MonthlyPeak(StrictModel):
-    """The highest demand of a month before the load."""
+    """Highest demand of a month before the load."""
 
     month: LocalMonth
     """Calendar month."""
     peak_kw: NotNegative
-    """Highest mean power of an interval in it, at the meter."""
+    """Highest mean power of an interval of the month, at the meter."""
 
 
 class ElectricityPriceInput(StrictModel):
-    """What electricity costs: a flat price, or a tariff with what its bill depends on."""
+    """Price of electricity: a flat price, or a tariff with the data that its bill depends on."""
 
     price_per_kwh: MoneyInput | MISSING = MISSING
-    """Price of a kWh at the meter, whenever it is used."""
+    """Price of a kWh at the meter, at any time."""
     tariff_id: CatalogName | MISSING = MISSING
-    """Tariff of the catalog; left out, that of the site of the catalog."""
+    """Id of a tariff of the catalog. Defaults to the tariff of the catalog's site."""
     tariff: TariffTerms | MISSING = MISSING
-    """A tariff that is not in the catalog."""
+    """Terms of a tariff that is not in the catalog."""
     allocation: Literal["incremental", "standalone"] | MISSING = MISSING
-    """Whose bill: what the run adds to the bill of the baseline load, or that of the run alone for every
-    billing period that it touches. Incremental where a baseline load is given, else standalone."""
+    """Allocation of the bill: the amount that the run adds to the bill of the baseline load (`incremental`),
+    or the bill of the run alone for every billing period in which it runs (`standalone`). Defaults to
+    incremental if a baseline load is given, else to standalone."""
     billing_period_starts: (
         Annotated[list[LocalDate], Field(min_length=2, max_length=MOST_MONTHS + 1)] | MISSING
     ) = MISSING
-    """First days of consecutive billing periods, and of the one after the last; calendar months when left
-    out."""
+    """First days of consecutive billing periods, and of the period after the last. Defaults to calendar
+    months."""
     monthly_peaks: Annotated[list[MonthlyPeak], Field(max_length=MOST_MONTHS)] | MISSING = MISSING
-    """Demand of earlier months, for charges that look back: of the baseline load, or of what was there before
-    the run."""
+    """Demand of earlier months, for charges that look back: of the baseline load, or of the load before the
+    run."""
     power_factor: Share = 1.0
-    """Active over apparent power at the meter."""
+    """Ratio of active to apparent power at the meter."""
     price_factor: Factor | MISSING = MISSING
-    """What the price, or each charge of the tariff, is multiplied by: prices that move."""
+    """Factor of the price, or of each charge of the tariff, for prices that move."""
     metering_side: Literal["primary", "secondary"] = "primary"
-    """Side of the transformer on which the meter is; tariffs may add the loss to what a secondary one
-    reads."""
+    """Side of the transformer that the meter is on. A tariff may add the loss of the transformer to the
+    reading of a secondary meter."""
 
 
 class ConstantBaselineLoad(StrictModel):
-    """The same power always."""
+    """Constant power."""
 
     kind: Literal["constant"]
-    """Discriminator."""
+    """Selects this shape."""
     kw: NotNegative
     """Power at the meter."""
 
@@ -78,35 +79,36 @@ class BaselineLoadSeries(StrictModel):
     """Mean power of consecutive intervals."""
 
     kind: Literal["series"]
-    """Discriminator."""
+    """Selects this shape."""
     starts_at: Instant
     """Start of the first interval."""
     interval_minutes: IntervalMinutes
-    """Length of each interval."""
+    """Length of each interval, in minutes."""
     kw: Annotated[list[NotNegative], Field(min_length=1, max_length=MOST_INTERVALS)]
-    """Mean power of each interval at the meter. It covers every billing period that the run touches."""
+    """Mean power of each interval at the meter. The series covers every billing period in which the run takes
+    place."""
 
 
 BaselineLoad = Annotated[ConstantBaselineLoad | BaselineLoadSeries, Discriminator("kind")]
-"""What the meter of the site reads without the run."""
+"""Load of the site's meter without the run."""
 
 
 class RunSiteInput(SiteEnergyInput, SiteCarbonInput):
-    """The building. Figures given here take the place of those of `site_id`."""
+    """The building that houses the run. Figures given here replace those of `site_id`."""
 
     site_id: CatalogName | MISSING = MISSING
-    """Site of the catalog."""
+    """Id of a site of the catalog."""
     pue: Annotated[float, Field(ge=1, le=10)] | MISSING = MISSING
-    """Power usage effectiveness: facility energy over IT energy."""
+    """Power usage effectiveness: energy of the facility over energy of the IT equipment."""
     electricity: ElectricityPriceInput | MISSING = MISSING
-    """What electricity costs."""
+    """Price of electricity."""
     time_zone: TimeZone | MISSING = MISSING
-    """Local clock of the site, by which a tariff is read; needed with a tariff."""
+    """Time zone of the site, by which a tariff is applied. Required with a tariff."""
     baseline_load: BaselineLoad | MISSING = MISSING
-    """What the meter of the site reads without the run."""
+    """Load of the site's meter without the run."""
     grid_id: CatalogName | MISSING = MISSING
-    """Grid of the catalog."""
+    """Id of a grid of the catalog."""
     carbon_intensity_kg_co2e_per_kwh: NotNegative | MISSING = MISSING
     """Emissions of each kWh at the meter."""
     water_usage_effectiveness_liters_per_kwh: NotNegative | MISSING = MISSING
-    """Water evaporated on the site per kWh of IT energy."""
+    """Water that evaporates on the site per kWh of IT energy."""

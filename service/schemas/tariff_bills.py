@@ -1,4 +1,4 @@
-"""The bill of a given load under a tariff."""
+"""Requests and answers for the bill of a given load under a tariff."""
 
 from typing import Annotated, Literal
 
@@ -32,7 +32,7 @@ LoadTime = Annotated[
         max_length=25,
     ),
 ]
-"""A time with its offset from UTC, such as 2026-07-01T07:00:00Z, or without one on the local clock."""
+"""A time with an offset from UTC, such as 2026-07-01T07:00:00Z, or without one on the local clock."""
 Year = Annotated[int, Field(ge=2000, le=2199, json_schema_extra=_INT64)]
 Month = Annotated[int, Field(ge=1, le=12, json_schema_extra=_INT64)]
 BillingYear = Annotated[Year, Field(description="Calendar year of the load.")]
@@ -43,7 +43,7 @@ LoadStart = Annotated[
 LoadEnd = Annotated[
     LoadTime, Field(description="End of the last interval, as a time of the same kind as the start.")
 ]
-IntervalLength = Annotated[IntervalMinutes, Field(description="Length of each interval.")]
+IntervalLength = Annotated[IntervalMinutes, Field(description="Length of each interval, in minutes.")]
 
 
 class CatalogTariff(StrictModel):
@@ -54,11 +54,11 @@ class CatalogTariff(StrictModel):
 
 
 class SpecifiedTariff(StrictModel):
-    """A tariff that is not stored."""
+    """A tariff that is not in the catalog."""
 
     source: Literal["terms"]
     terms: TariffTerms
-    """What it charges."""
+    """Terms of the tariff."""
 
 
 TariffReference = TypeAliasType(
@@ -67,7 +67,7 @@ TariffReference = TypeAliasType(
 
 
 class ConstantDemand(StrictModel):
-    """The same power always."""
+    """Constant power."""
 
     kind: Literal["constant"]
     starts_at: LoadStart
@@ -88,28 +88,28 @@ class DemandSeries(StrictModel):
 
 
 class DemandRuleIncrement(StrictModel):
-    """Power that is drawn in the intervals whose start matches every member that is given."""
+    """Power that is added in the intervals whose start matches every member that is given."""
 
     kw: NotNegative
-    """Power that is added."""
-    months: Annotated[Months, Field(description="Calendar months; all if absent.")] | MISSING = MISSING
-    weekdays: Annotated[Weekdays, Field(description="1 for Monday to 7; all if absent.")] | MISSING = MISSING
+    """Added power."""
+    months: Annotated[Months, Field(description="Calendar months. Defaults to all.")] | MISSING = MISSING
+    weekdays: Annotated[Weekdays, Field(description="1 (Monday) to 7. Defaults to all.")] | MISSING = MISSING
     from_time: Annotated[str, Field(pattern=r"^([01][0-9]|2[0-3]):[0-5][0-9]$", max_length=5)] = "00:00"
-    """Local time of day from which on it is drawn."""
+    """Local time of day at which the added power begins."""
     to_time: Annotated[str, Field(pattern=r"^(([01][0-9]|2[0-3]):[0-5][0-9]|24:00)$", max_length=5)] = "24:00"
-    """Local time of day at which it ends. One that is not above from_time passes midnight."""
+    """Local time of day at which the added power ends. A time not after `from_time` is on the next day."""
 
 
 class DemandRuleOverride(StrictModel):
-    """Power of single intervals, whatever else the rule says."""
+    """Power of single intervals, which replaces the power of the rest of the rule."""
 
     intervals: Annotated[
         list[Annotated[int, Field(ge=1, le=MOST_VALUES, json_schema_extra=_INT64)]],
         Field(min_length=1, max_length=10_000),
     ]
-    """Places of the intervals in the load; the first is 1."""
+    """Positions of the intervals in the load, from 1."""
     kw: NotNegative
-    """Their power."""
+    """Power of the intervals."""
 
 
 class DemandRule(StrictModel):
@@ -122,15 +122,15 @@ class DemandRule(StrictModel):
     base_kw: NotNegative = 0.0
     """Power of every interval."""
     step_kw: _KW = 0.0
-    """Power that each interval has more than the one before it."""
+    """Power that each interval adds to the one before it."""
     add: Annotated[list[DemandRuleIncrement], Field(max_length=100)] = []
-    """What is drawn beside it, and when."""
+    """Powers that are added in intervals of some months, weekdays and times of day."""
     set: Annotated[list[DemandRuleOverride], Field(max_length=100)] = []
     """Intervals with a power of their own."""
 
 
 class AnnualDemand(StrictModel):
-    """Energy and peak of a year, where no series is known."""
+    """Energy and peak of a year, for a load without a known series."""
 
     kind: Literal["annual"]
     year: BillingYear
@@ -146,13 +146,13 @@ class MonthlyBillingQuantity(StrictModel):
     month: Month
     """Calendar month."""
     period: Name | MISSING = MISSING
-    """Price period of the charge; absent for what all hours of the month are."""
+    """Price period of the charge. Absent for a quantity of all hours of the month."""
     value: NotNegative
-    """Its quantity."""
+    """Value of the quantity."""
 
 
 class DemandDeterminants(StrictModel):
-    """Billing quantities of the months of a year, where no series is known."""
+    """Billing quantities of the months of a year, for a load without a known series."""
 
     kind: Literal["determinants"]
     year: BillingYear
@@ -174,31 +174,31 @@ TariffLoad = TypeAliasType(
 
 
 class TariffBillRequest(StrictModel):
-    """What does a tariff charge for a load?"""
+    """Request for the charges of a tariff for a load."""
 
     tariff: TariffReference
-    """By what it is charged."""
+    """Tariff that the load is billed by."""
     load: TariffLoad
-    """What the meter reads."""
+    """Load at the meter."""
     power_factor: Share = 1.0
-    """Active over apparent power at the meter."""
+    """Ratio of active to apparent power at the meter."""
     metering_side: Literal["primary", "secondary"] = "primary"
-    """Side of the transformer on which the meter is; tariffs may add the loss to what a secondary one
-    reads."""
+    """Side of the transformer that the meter is on. A tariff may add the loss of the transformer to the
+    reading of a secondary meter."""
     billing_period_starts: (
         Annotated[list[LocalDate], Field(min_length=2, max_length=MOST_MONTHS + 1)] | MISSING
     ) = MISSING
-    """First local days of consecutive billing periods, and of the one after the last; the calendar months
-    that the load touches when left out."""
+    """First local days of consecutive billing periods, and of the period after the last. Defaults to the
+    calendar months of the load."""
     monthly_peaks: Annotated[list[MonthlyPeak], Field(max_length=MOST_MONTHS)] | MISSING = MISSING
     """Demand of months before the load, for charges that look back."""
     wraps_year: bool = False
-    """Whether months before the load, where no peak of theirs is given, are taken from the end of the same
+    """Set to true to take the peaks of months before the load that are not given from the end of the same
     year."""
 
 
 class BilledDemand(TypedDict):
-    """What a demand charge bills."""
+    """Demand that a charge bills."""
 
     charge: str
     """Name of the charge."""
@@ -207,10 +207,10 @@ class BilledDemand(TypedDict):
 
 
 class TariffBillPeriodTotal(BillingPeriodTotal):
-    """What a billing period amounts to."""
+    """Totals of a billing period."""
 
     billing_demand: list[BilledDemand]
-    """By demand charge."""
+    """Billed demand by demand charge."""
 
 
 class TariffBill(TypedDict):
@@ -227,8 +227,8 @@ class TariffBill(TypedDict):
     periods: list[TariffBillPeriodTotal]
     """Totals by billing period."""
     evidence: EstimateEvidence
-    """What it takes to reproduce the answer."""
+    """Versions and sources that reproduce the answer."""
     warnings: list[AnswerWarning]
-    """What to know of the question and of the tariff."""
+    """Remarks about the question and the tariff."""
     gaps: list[EstimateGap]
     """Figures that are absent, and why."""

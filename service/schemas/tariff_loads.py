@@ -1,4 +1,4 @@
-"""A load that a question gives, as planning knows it."""
+"""Conversion of the load of a request to the load of planning."""
 
 from collections.abc import Mapping
 from datetime import UTC, date, datetime, timedelta
@@ -36,7 +36,7 @@ def to_load(
     power_factor: float,
     secondary: bool,
 ) -> MeteredLoad:
-    """The load in intervals; :class:`PlanningError` names the member of the question at fault."""
+    """Returns the load in intervals. Raises :class:`PlanningError` with the pointer of a wrong member."""
     start = _parse_instant(shape.starts_at, zone, f"{_LOAD}/starts_at")
     if isinstance(shape, DemandSeries):
         kw = np.array(shape.kw, dtype=np.float64)
@@ -55,7 +55,7 @@ def to_load(
 def to_determinants(
     shape: DemandDeterminants, *, power_factor: float, secondary: bool
 ) -> BillingDeterminants:
-    """The billing quantities of a year."""
+    """Returns the billing quantities of a year."""
     peaks = _group_by_month(shape.peak_kw, "peak_kw")
     return BillingDeterminants(
         year=shape.year,
@@ -80,7 +80,7 @@ def _group_by_month(given: list[MonthlyBillingQuantity], member: str) -> dict[tu
 
 
 def _parse_instant(text: str, zone: ZoneInfo, pointer: str) -> datetime:
-    """A time; on a clock that is set back, the first of two that it shows."""
+    """Returns the time; a local time that occurs twice, as a clock is set back, means the first."""
     try:
         given = datetime.fromisoformat(text)
     except ValueError:
@@ -132,7 +132,7 @@ class _LocalTimes:
         self._days = build_days(int(self._day[0]), int(self._day[-1]), ())
 
     def match_window(self, added: DemandRuleIncrement) -> NDArray[np.bool_]:
-        """Whether an interval begins within the times of ``added``."""
+        """Returns for each interval whether it begins within the times of ``added``."""
         given = {name: value for name, value in added if name != "kw"}
         window = build_window(TariffWindow(**given))
         begins = find_window_days(window, self._days)
@@ -147,12 +147,12 @@ class _LocalTimes:
 
 
 def parse_history(peaks: Mapping[str, float]) -> dict[tuple[int, int], float]:
-    """Peaks by year and month, from those by text such as 2026-11."""
+    """Returns peaks by year and month, from peaks by text such as 2026-11."""
     return {(int(month[:4]), int(month[5:])): kw for month, kw in peaks.items()}
 
 
 def parse_days(starts: list[str], pointer: str) -> list[date]:
-    """Days of the calendar, ascending."""
+    """Returns the days, which must be ascending."""
     found: list[date] = []
     for place, text in enumerate(starts):
         try:

@@ -1,4 +1,4 @@
-"""What if a run began at another time, took place elsewhere, or its devices were held below their limit?"""
+"""What-if requests and answers: another start, another site, or a power cap on the devices."""
 
 from typing import Annotated, NotRequired
 
@@ -25,164 +25,165 @@ _INT64 = {"format": "int64"}
 
 
 class StartWindow(StrictModel):
-    """Moments at which the run may begin."""
+    """Possible starts of the run."""
 
     earliest_start_at: Instant
-    """First of them."""
+    """First possible start."""
     latest_start_at: Instant
-    """Last of them."""
+    """Last possible start."""
     step_minutes: Annotated[int, Field(ge=5, le=10_080, json_schema_extra=_INT64)] = 60
-    """Minutes from one to the next; a multiple of the interval of the load profile."""
+    """Minutes from one start to the next: a multiple of the interval of the load profile."""
 
 
 class StartShiftEstimateRequest(UtilityBillRequest):
-    """When would the run be cheapest, when cleanest?"""
+    """Request for the cheapest and the cleanest start of a run."""
 
     window: StartWindow
-    """Moments at which it may begin."""
+    """Possible starts of the run."""
 
 
 class SiteChoice(StrictModel):
-    """A building that the run could take place in."""
+    """A building that could house the run."""
 
     name: Text
-    """What it is called in the answer."""
+    """Name of the building in the answer."""
     site: RunSiteInput
     """The building."""
 
 
 class SiteComparisonRequest(UtilityBillRequest):
-    """Where would the run be cheapest, cleanest, and take least water?"""
+    """Request for the cheapest, the cleanest and the least water-intensive site of a run."""
 
     sites: Annotated[list[SiteChoice], Field(min_length=2, max_length=20)]
-    """Buildings; they take the place of `site`."""
+    """Buildings to compare. They replace `site`."""
 
 
 class PowerCapEstimateRequest(UtilityBillRequest):
-    """What do devices that are held below their power limit cost, in time and in money?"""
+    """Request for the effect of power caps on the time and the cost of a run."""
 
     power_caps_watts: Annotated[list[Positive], Field(min_length=1, max_length=20)]
-    """Most that each device may draw."""
+    """Highest power of each device, one for each cap to compare."""
 
 
 class StartFigures(TypedDict):
-    """The run from one moment on. Figures are those of the middle of power and duration."""
+    """The run with one start. Figures are those at the middle of the intervals of power and duration."""
 
     starts_at: str
-    """When it begins."""
+    """Start of the run."""
     electricity: NotRequired[MoneyAmount]
-    """What its electricity costs; absent without a tariff or price."""
+    """Cost of the electricity. Absent without a tariff or price."""
     location_based_kg_co2e: NotRequired[float]
-    """Emissions, where those of the grid are known in time."""
+    """Emissions. Absent if the emissions of the grid over time are unknown."""
 
 
 class WhatIfEstimate(TypedDict):
-    """What every such answer carries."""
+    """Members that every what-if answer carries."""
 
     evidence: EstimateEvidence
-    """What it takes to reproduce the answer."""
+    """Versions and sources that reproduce the answer."""
     warnings: list[AnswerWarning]
-    """What to know of the question."""
+    """Remarks about the question."""
     gaps: list[EstimateGap]
     """Figures that are absent, and why."""
 
 
 class StartShiftEstimate(WhatIfEstimate):
-    """When would the run be cheapest, when cleanest?"""
+    """The cheapest and the cleanest start of a run."""
 
     starts_compared: Integer
-    """Moments that were compared, all of the window."""
+    """Number of starts that were compared: all of the window."""
     duration_seconds: QuantityEstimate
     """Time of the run."""
     facility_kwh: QuantityEstimate
-    """Energy at the meter of the building, whenever it begins."""
+    """Energy at the meter of the building, the same for every start."""
     first: StartFigures
-    """The first moment of the window."""
+    """First start of the window."""
     cheapest: NotRequired[StartFigures]
-    """Least cost; of equals the cleanest, then the earliest."""
+    """Start with the least cost; among equals the cleanest, then the earliest."""
     cleanest: NotRequired[StartFigures]
-    """Least emissions; of equals the cheapest, then the earliest."""
+    """Start with the least emissions; among equals the cheapest, then the earliest."""
     best: list[StartFigures]
-    """Those that no other betters in both, from the cheapest to the cleanest."""
+    """Starts that no other improves in both cost and emissions, from the cheapest to the cleanest."""
     highest_electricity: NotRequired[MoneyAmount]
-    """What the dearest moment costs."""
+    """Cost of the most expensive start."""
     highest_location_based_kg_co2e: NotRequired[float]
-    """Emissions of the dirtiest moment."""
+    """Emissions of the start with the most emissions."""
 
 
 class SiteComparisonFigures(TypedDict):
     """The run in one building."""
 
     name: str
-    """What the question calls it."""
+    """Name of the building in the request."""
     facility_kwh: NotRequired[QuantityEstimate]
-    """Energy at its meter."""
+    """Energy at the meter of the building."""
     peak_kw: NotRequired[QuantityEstimate]
-    """Power at its meter."""
+    """Power at the meter of the building."""
     electricity: NotRequired[MoneyQuantity]
-    """What its electricity costs, in the currency of its price or tariff."""
+    """Cost of the electricity, in the currency of its price or tariff."""
     converted: NotRequired[MoneyQuantity]
-    """The same in the currency of the question."""
+    """Cost of the electricity in the currency of the request."""
     location_based_kg_co2e: NotRequired[QuantityEstimate]
-    """Emissions."""
+    """Location-based emissions."""
     water_liters: NotRequired[QuantityEstimate]
-    """Water evaporated on the site and by the grid."""
+    """Water that evaporates on the site and in the power plants of the grid."""
     warnings: list[AnswerWarning]
-    """What to know of the question about this building."""
+    """Remarks about the question for this building."""
     gaps: list[EstimateGap]
     """Figures that are absent, and why."""
 
 
 class SiteComparisonEstimate(TypedDict):
-    """Where would the run be cheapest, cleanest, and take least water?"""
+    """The cheapest, the cleanest and the least water-intensive site of a run."""
 
     sites: list[SiteComparisonFigures]
-    """In the order of the question."""
+    """Figures by building, in the order of the request."""
     cheapest: NotRequired[str]
-    """Name of the site with the least cost; absent unless all are known in one currency."""
+    """Name of the site with the least cost. Absent unless all costs are known in one currency."""
     cleanest: NotRequired[str]
-    """Name of the site with the least emissions; absent unless all are known."""
+    """Name of the site with the least emissions. Absent unless all are known."""
     least_water: NotRequired[str]
-    """Name of the site with the least water; absent unless all are known."""
+    """Name of the site with the least water. Absent unless all are known."""
     evidence: EstimateEvidence
-    """What it takes to reproduce the answer."""
+    """Versions and sources that reproduce the answer."""
     gaps: list[EstimateGap]
     """Comparisons that are absent, and why."""
 
 
 class PowerCapFigures(TypedDict):
-    """The run with devices held to a power."""
+    """The run with one power cap."""
 
     power_cap_watts: NotRequired[float]
-    """Most that a device may draw; absent for its own limit."""
+    """Highest power of a device. Absent for the device's own limit."""
     clock_share: float
-    """Lowest share that is left of the clock which the work has under the device's own limit."""
+    """Lowest share of the clock that the work has left, relative to its clock under the device's own
+    limit."""
     slowdown: QuantityEstimate
-    """Time of the work over that without a cap."""
+    """Time of the work over its time without a cap."""
     power_per_device_watts: QuantityEstimate
-    """Mean draw of a device."""
+    """Mean power of a device."""
     duration_seconds: QuantityEstimate
     """Time of the whole run."""
     it_kwh: NotRequired[QuantityEstimate]
     """Energy that all equipment draws."""
     facility_kwh: NotRequired[QuantityEstimate]
-    """The same at the meter of the building."""
+    """Energy of all equipment at the meter of the building."""
     peak_kw: NotRequired[QuantityEstimate]
     """Power at the meter of the building."""
     electricity: NotRequired[MoneyQuantity]
-    """What the electricity costs."""
+    """Cost of the electricity."""
     rent: NotRequired[MoneyQuantity]
-    """What renting the devices costs for the time."""
+    """Cost of renting the devices for the duration."""
     location_based_kg_co2e: NotRequired[QuantityEstimate]
-    """Emissions."""
+    """Location-based emissions."""
 
 
 class PowerCapEstimate(WhatIfEstimate):
-    """What do devices that are held below their power limit cost, in time and in money?"""
+    """Effect of power caps on the time and the cost of a run."""
 
     uncapped: PowerCapFigures
-    """At the device's own limit."""
+    """Figures at the device's own limit."""
     caps: list[PowerCapFigures]
-    """In the order of the question."""
+    """Figures by cap, in the order of the request."""
     least_energy_watts: NotRequired[float]
-    """The cap of the question with the least energy; absent where no cap saves any."""
+    """Cap of the request with the least energy. Absent if no cap saves energy."""

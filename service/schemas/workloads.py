@@ -1,4 +1,4 @@
-"""What the model is asked to do."""
+"""Workloads of requests: a training run, or a served model under a load."""
 
 from enum import StrEnum
 from typing import Annotated, Literal
@@ -46,16 +46,16 @@ class SoftwareVersion(StrictModel):
 
     name: Text
     version: Text | MISSING = MISSING
-    """As it calls itself."""
+    """Version, as the software names it."""
 
 
 class RecomputationInput(StrictModel):
-    """Which activations the backward pass computes again."""
+    """Activations that the backward pass recomputes."""
 
     strategy: Recomputation
-    """Which activations are computed again."""
+    """Strategy of recomputation."""
     k: Degree | MISSING = MISSING
-    """Blocks from one kept input to the next; belongs to every_k, and that strategy needs it."""
+    """Blocks from one kept input to the next. Required for the strategy `every_k`, and allowed only there."""
 
 
 TargetModule = Literal[
@@ -80,136 +80,138 @@ TargetModule = Literal[
 
 
 class AdaptationInput(StrictModel):
-    """Which parameters are trained."""
+    """Parameters that are trained."""
 
     kind: AdaptationKind
-    """All of them (full), or small ones beside frozen weights. Scale trains norms, a factor and a shift
-    behind every matrix and virtual tokens in each layer (LLaMA-Adapter V2)."""
+    """Kind of adaptation: all parameters (`full`), or small ones beside frozen weights. `scale` trains norms,
+    a factor and a shift behind every matrix, and virtual tokens in each layer (LLaMA-Adapter V2)."""
     rank: Degree | MISSING = MISSING
-    """Rank of the low-rank matrices (defaults to 16) or width of an adapter's bottleneck (to 64)."""
+    """Rank of the low-rank matrices (default 16), or width of an adapter's bottleneck (default 64)."""
     target_modules: Annotated[list[TargetModule], Field(min_length=1, max_length=32)] | MISSING = MISSING
-    """Matrices that low-rank ones stand beside; defaults to query and value, for qlora to all_linear."""
+    """Matrices that get low-rank ones. Defaults to query and value, for qlora to all_linear."""
     base_weights: FrozenWeightFormat | MISSING = MISSING
-    """How frozen weights are kept: plain is the width of the activations. Defaults to it, for qlora to
+    """Format of the frozen weights. `plain` is the width of the activations. Defaults to plain, for qlora to
     nf4_double."""
     virtual_tokens: Degree | MISSING = MISSING
-    """Virtual tokens of prompt and prefix tuning and of scale; defaults to 20."""
+    """Virtual tokens of prompt tuning, prefix tuning and scale. Defaults to 20."""
 
 
 class OffloadInput(StrictModel):
-    """What lies outside the device between its uses."""
+    """State that is kept outside the device between its uses."""
 
     optimizer: TrainingStateLocation = TrainingStateLocation.NONE
-    """Master weights and optimizer states; under zero_2 and zero_3 the gradients too."""
+    """Location of master weights and optimizer states; under zero_2 and zero_3 of the gradients too."""
     parameters: TrainingStateLocation = TrainingStateLocation.NONE
-    """Weights, gathered block by block."""
+    """Location of the weights, which are gathered block by block."""
     activations: Literal[TrainingStateLocation.NONE, TrainingStateLocation.CPU] = TrainingStateLocation.NONE
-    """Saved activations but those of two blocks."""
+    """Location of the saved activations, except those of two blocks."""
 
 
 _PIXELS = Annotated[int, Field(ge=1, le=65_536, json_schema_extra=_INT64)]
 
 
 class SampleInput(StrictModel):
-    """What one sample holds beside its tokens. A field left out takes what the model was built for."""
+    """Content of one sample beside its tokens. Members default to the values that the model was built for."""
 
     height: _PIXELS | MISSING = MISSING
-    """Pixels; of latents too, those of the picture behind them."""
+    """Height in pixels. For latents, the height of the picture that they encode."""
     width: _PIXELS | MISSING = MISSING
-    """Pixels; as many as rows when left out."""
+    """Width in pixels. Defaults to the height."""
     channels: Annotated[int, Field(ge=1, le=65_536, json_schema_extra=_INT64)] | MISSING = MISSING
-    """Numbers of one cell that enters, which the model sets; refused where it has another count."""
+    """Numbers of one input cell. The model sets it, and another number is refused."""
     frames: Annotated[int, Field(ge=1, le=1_000_000, json_schema_extra=_INT64)] | MISSING = MISSING
     """Frames of a video."""
     images: Annotated[int, Field(ge=0, le=10_000, json_schema_extra=_INT64)] = 1
     """Pictures or videos of a sample, each encoded on its own."""
     source_tokens: Size | MISSING = MISSING
-    """Tokens that an encoder reads or that a diffusion model is told; a training sequence of an
-    encoder-decoder has as many as the decoder when left out."""
+    """Tokens that an encoder reads, or that condition a diffusion model. A training sequence of an
+    encoder-decoder defaults to as many as the decoder has."""
     audio_frames: Size | MISSING = MISSING
     """Frames of a spectrogram."""
 
 
 class DataPipelineInput(StrictModel):
-    """How samples reach the devices. A stage that too little is given for is left out, and a gap says so."""
+    """Path of samples to the devices. A stage with too few figures is left out and reported as a gap."""
 
     storage_bandwidth_bytes_per_second: Positive | MISSING = MISSING
-    """What the storage delivers to the whole cluster, read in sequence."""
+    """Bandwidth of sequential reads from the storage, for the whole cluster."""
     node_bandwidth_bytes_per_second: Positive | MISSING = MISSING
-    """What one node reads at most: its network interface, or a drive of its own."""
+    """Highest read bandwidth of one node: of its network interface, or of a drive of its own."""
     access_factor: Share = 1.0
-    """Share of the bandwidth that the way of reading leaves: 1 in sequence, about 0.1 if shuffled."""
+    """Share of the bandwidth that the access pattern achieves: 1 in sequence, about 0.1 if shuffled."""
     stored_bytes_per_sample: Positive | MISSING = MISSING
-    """Bytes of a sequence or sample as it is stored."""
+    """Bytes of a stored sequence or sample."""
     preprocessing_seconds_per_sample: Positive | MISSING = MISSING
     """Time that one worker takes to prepare a sample."""
     worker_count: Degree = 4
     """Worker processes of each data-parallel replica."""
     prefetch: bool = True
-    """Whether batches are prepared while the devices compute; else each step waits for all stages."""
+    """True if batches are prepared while the devices compute. Otherwise each step waits for all stages."""
     prefetch_factor: Degree = 2
-    """Batches that each worker holds ready."""
+    """Batches that each worker keeps ready."""
     host_to_device_bandwidth_bytes_per_second: Positive | MISSING = MISSING
-    """What the host copies to one device."""
+    """Bandwidth of copies from the host to one device."""
     device_bytes_per_sample: Positive | MISSING = MISSING
-    """Bytes of a sample as it is copied to the device; defaults to 8 for each token."""
+    """Bytes of a sample as it is copied to the device. Defaults to 8 for each token."""
     dataset_bytes: Positive | MISSING = MISSING
-    """Size of the dataset as it is stored; defaults to what the run reads, each sample once."""
+    """Size of the stored dataset. Defaults to what the run reads, each sample once."""
 
 
 class CheckpointingInput(StrictModel):
-    """How often and how the training state is saved."""
+    """Interval and method of saving the training state."""
 
     mode: Literal["synchronous", "asynchronous"] = "synchronous"
-    """Whether training waits until the checkpoint is written, or only until it is copied to the host."""
+    """`synchronous` if training waits until the checkpoint is written, `asynchronous` if it waits only until
+    the checkpoint is copied to the host."""
     interval_seconds: Positive | MISSING = MISSING
-    """Training from one checkpoint to the next. Without it and interval_steps, the time that loses least
-    (Daly 2006), for which reliability must be given."""
+    """Training time from one checkpoint to the next. Without it and `interval_steps`, the interval that loses
+    the least time (Daly 2006), which needs `reliability`."""
     interval_steps: PositiveInteger | MISSING = MISSING
-    """The same in optimizer steps."""
+    """Optimizer steps from one checkpoint to the next."""
     storage_bandwidth_bytes_per_second: Positive | MISSING = MISSING
-    """What the storage takes from all devices together."""
+    """Write bandwidth of the storage for all devices together."""
     read_bandwidth_bytes_per_second: Positive | MISSING = MISSING
-    """What it delivers to all devices after a failure; defaults to what it takes."""
+    """Read bandwidth of the storage for all devices after a failure. Defaults to the write bandwidth."""
     device_to_host_bandwidth_bytes_per_second: Positive | MISSING = MISSING
-    """What one device copies to its host; an asynchronous checkpoint needs it."""
+    """Bandwidth of copies from one device to its host. Required for asynchronous checkpoints."""
     sharded: bool = True
-    """Whether every device saves a share of the state; else one of them saves it all."""
+    """True if every device saves a share of the state. Otherwise one device saves all of it."""
     stall_seconds: Positive | MISSING = MISSING
-    """Time that training stops for a checkpoint, where it was measured."""
+    """Measured time that training stops for a checkpoint."""
 
 
 class ReliabilityInput(StrictModel):
-    """How often devices fail and how long it takes to go on. An empty object takes published figures."""
+    """Failures of devices and the time to recover. An empty object takes published figures."""
 
     device_mtbf_hours: Positive | MISSING = MISSING
-    """Mean time between failures of one device with its share of node and network, in hours; n devices fail n
-    times as often. Defaults to that of published runs."""
+    """Mean time between failures of one device with its share of node and network, in hours. n devices fail n
+    times as often. Defaults to the value of published runs."""
     restart_seconds: NotNegative | MISSING = MISSING
-    """From a failure until training starts to load its checkpoint: detection, replacement, start. Defaults to
-    that of published runs."""
+    """Time from a failure until training starts to load its checkpoint: detection, replacement and start.
+    Defaults to the value of published runs."""
 
 
 class GradientCompressionInput(StrictModel):
-    """What replicas send in place of their gradients; for replicas that hold them whole (sharding none)."""
+    """Compression of the gradients that replicas exchange. They must hold whole gradients (sharding none)."""
 
     kind: GradientCompressionKind
-    """fp16 and int8 narrow, one_bit sends signs, top_k and random_k a share, power_sgd two thin matrices."""
+    """Kind of compression: fp16 and int8 narrow the format, one_bit sends signs, top_k and random_k send a
+    share, and power_sgd sends two thin matrices."""
     kept_share: Share | MISSING = MISSING
-    """Share of the elements that top_k and random_k send; 0.01 when left out."""
+    """Share of the elements that top_k and random_k send. Defaults to 0.01."""
     rank: Degree | MISSING = MISSING
-    """Columns of the thin matrices of power_sgd; 4 when left out."""
+    """Columns of the thin matrices of power_sgd. Defaults to 4."""
     error_feedback: bool = True
-    """Whether what was not sent is kept in FP32 and added to the next gradient."""
+    """True if the part that was not sent is kept in FP32 and added to the next gradient."""
 
 
 class LearningRateInput(StrictModel):
-    """A learning rate that is known to work, for hints at another batch size."""
+    """A learning rate that is known to work. Hints at other batch sizes start from it."""
 
     base: Positive
     """The learning rate."""
     base_batch_size: PositiveInteger
-    """Sequences per optimizer step that it worked at."""
+    """Sequences per optimizer step at which it worked."""
 
 
 class TrainingWorkloadInput(StrictModel):
@@ -217,70 +219,71 @@ class TrainingWorkloadInput(StrictModel):
 
     kind: Literal["training"]
     sequence_length: Size = 4096
-    """Tokens per sequence; those of pictures in it are among them. Models without tokens have none."""
+    """Tokens per sequence, including those of its pictures. Models without tokens do not use it."""
     sample: SampleInput | MISSING = MISSING
-    """What a sample holds beside its tokens: sizes of pictures, videos and of what an encoder reads."""
+    """Content of a sample beside its tokens: sizes of pictures and videos, and the input of an encoder."""
     micro_batch_size: Degree = 1
-    """Sequences or other samples that a data-parallel replica processes at a time; pairs of them under dpo,
-    simpo and orpo."""
+    """Sequences or other samples that a data-parallel replica processes at a time. For dpo, simpo and orpo:
+    pairs of them."""
     global_batch_size: PositiveInteger | MISSING = MISSING
     """Sequences per optimizer step over all replicas."""
     gradient_accumulation_steps: Degree | MISSING = MISSING
-    """Micro-batches per optimizer step. Left out, they follow from the global batch size; without one
-    they are 1, or four for each pipeline stage."""
+    """Micro-batches per optimizer step. Defaults to the number that follows from the global batch size.
+    Without one it is 1, or four for each pipeline stage."""
     precision: TrainingPrecision | MISSING = MISSING
-    """All but fp32, tf32 and pure_bf16 keep an FP32 master copy, as the framework does it. Defaults to bf16,
-    or where the accelerator has no bf16 rate to fp16, then fp32."""
+    """Number format of training. All but fp32, tf32 and pure_bf16 keep an FP32 master copy in the way of the
+    framework. Defaults to bf16; on an accelerator without a bf16 rate to fp16, then to fp32."""
     gradient_precision: Literal["fp32", "bf16", "fp16"] | MISSING = MISSING
-    """Format that gradients are kept in; defaults to that of precision and framework."""
+    """Format that gradients are kept in. Defaults to the format of the precision and the framework."""
     optimizer_state_precision: Literal["fp32", "bf16", "fp16"] | MISSING = MISSING
-    """Format of the optimizer's states; defaults to that of the precision."""
+    """Format of the optimizer's states. Defaults to the format of the precision."""
     optimizer: Optimizer = Optimizer.ADAMW
-    """Sets the state kept for each parameter."""
+    """Optimizer, which sets the state that is kept for each parameter."""
     optimizer_rank: Degree = 128
     """Rank of the projection of galore."""
     optimizer_in_backward: bool = False
-    """Whether each block is updated as soon as its gradients are there, which then go; for a step of one
-    micro-batch."""
+    """True if each block is updated as soon as its gradients are ready, which are then freed. Allowed for a
+    step of one micro-batch."""
     attention: AttentionKernel = AttentionKernel.FLASH
-    """Whether the attention kernel stores the score matrix (standard) or not (flash)."""
+    """Attention kernel: `standard` stores the score matrix, `flash` does not."""
     fusion: OperatorFusion | MISSING = MISSING
-    """How operators without a multiplication become kernels: each its own (eager), chains by hand (fused), or
-    chains by a compiler such as torch.compile (compiled), which keeps nothing that no backward pass reads.
-    Defaults to the framework's own way."""
+    """Grouping of operators without a multiplication into kernels: each in a kernel of its own (`eager`), in
+    chains that are fused by hand (`fused`), or in chains from a compiler such as torch.compile (`compiled`),
+    which keeps only what a backward pass reads. Defaults to the way of the framework."""
     loss: LossImplementation = LossImplementation.FP32
-    """How logits become a loss: whole in FP32, whole at the width of the activations (narrow), in eight parts
-    (chunked), or without storing logits (fused)."""
+    """Computation of the loss from the logits: all in FP32 (`fp32`), all at the width of the activations
+    (`narrow`), in eight parts (`chunked`), or without storing logits (`fused`)."""
     recomputation: RecomputationInput = RecomputationInput(strategy=Recomputation.NONE)
-    """None when left out."""
+    """Activations that the backward pass recomputes. Defaults to none."""
     adaptation: AdaptationInput = AdaptationInput(kind=AdaptationKind.FULL)
-    """All parameters when left out."""
+    """Parameters that are trained. Defaults to all."""
     objective: TrainingObjective = TrainingObjective.PRETRAINING
-    """What the loss is taken on; pretraining and supervised cost the same, dpo and distillation run a frozen
-    model beside, ppo and grpo generate their sequences and score them, ppo trains a critic."""
+    """Objective that the loss is taken on. Pretraining and supervised cost the same; dpo and distillation
+    also run a frozen model; ppo and grpo generate their sequences and score them; ppo also trains a
+    critic."""
     teacher_parameter_count: PositiveInteger | MISSING = MISSING
-    """Parameters of the teacher of a distillation; defaults to those of the model."""
+    """Parameters of the teacher of a distillation. Defaults to those of the model."""
     reward_parameter_count: PositiveInteger | MISSING = MISSING
-    """Parameters of the reward model of ppo, which defaults to those of the model, or of grpo, where without
-    it no model rewards."""
+    """Parameters of the reward model. Defaults to those of the model for ppo; for grpo no model rewards by
+    default."""
     critic_parameter_count: PositiveInteger | MISSING = MISSING
-    """Parameters of the critic of ppo; defaults to those of the model."""
+    """Parameters of the critic of ppo. Defaults to those of the model."""
     rollout: RolloutInput | MISSING = MISSING
-    """How ppo and grpo generate what they train on; defaults are those of its fields."""
+    """Generation of the sequences that ppo and grpo train on. Defaults to the defaults of its members."""
     weight_average: bool = False
-    """Whether a moving average of the weights is kept in FP32."""
+    """Set to true to keep a moving average of the weights in FP32."""
     offload: OffloadInput = OffloadInput()
-    """Nothing when left out."""
+    """State that is kept outside the device. Defaults to none."""
     data_pipeline: DataPipelineInput | MISSING = MISSING
-    """Without it the devices never wait for data."""
+    """Path of samples to the devices. Without it the devices never wait for data."""
     gradient_compression: GradientCompressionInput | MISSING = MISSING
-    """Without it gradients are sent as they are kept."""
+    """Compression of the gradients. Without it gradients are sent in the format that they are kept in."""
     checkpointing: CheckpointingInput | MISSING = MISSING
-    """Without it no checkpoint is written."""
+    """Saving of the training state. Without it no checkpoint is written."""
     reliability: ReliabilityInput | MISSING = MISSING
-    """Without it nothing fails."""
+    """Failures of devices. Without it nothing fails."""
     learning_rate: LearningRateInput | MISSING = MISSING
-    """Without it hints scale the rate of one data-parallel replica."""
+    """Learning rate for hints. Without it hints scale the rate of one data-parallel replica."""
     total_tokens: PositiveInteger | MISSING = MISSING
     """Tokens of the whole run."""
     total_steps: PositiveInteger | MISSING = MISSING
@@ -288,41 +291,44 @@ class TrainingWorkloadInput(StrictModel):
     total_samples: PositiveInteger | MISSING = MISSING
     """Sequences of the whole run."""
     framework: SoftwareVersion | MISSING = MISSING
-    """Framework that trains: megatron_lm, megatron_deepspeed, deepspeed, ddp, fsdp, torchtitan, torchtune,
-    litgpt, internevo or transformers. Another name keeps what the precision says and no more, with a
-    warning."""
+    """Framework of the run: megatron_lm, megatron_deepspeed, deepspeed, ddp, fsdp, torchtitan, torchtune,
+    litgpt, internevo or transformers. Another name gives a warning, and memory follows the precision
+    alone."""
 
 
 class ServingEngineInput(StrictModel):
-    """The serving engine and the settings that bound a batch.
+    """The serving engine and its settings.
 
-    Memory follows the rules of vllm, tensorrt-llm, sglang, llama.cpp and transformers; of another engine, as
-    without one, weights, cache and the largest intermediates are summed.
+    Memory follows the rules of vllm, tensorrt-llm, sglang, llama.cpp and transformers. For another engine, or
+    none, weights, cache and the largest intermediates are summed.
     """
 
     name: Text
-    """Its name, in any case."""
+    """Name of the engine, in any case."""
     version: Text | MISSING = MISSING
-    """As it calls itself; "V0" or "V1" in it names the engine core of vLLM. The newest when left out."""
+    """Version, as the engine names it. "V0" or "V1" in it names the engine core of vLLM. Defaults to the
+    newest."""
     cuda_graphs: bool = True
-    """Whether a decode step is launched as one graph, whose buffers are held."""
+    """True if a decode step is launched as one graph, whose buffers take memory."""
     warmed_up: bool = True
-    """Whether kernels were compiled and chosen before the first request of a run that begins cold."""
+    """True if kernels were compiled and selected before the first request of a run that begins cold."""
     block_tokens: Annotated[int, Field(ge=1, le=4096, json_schema_extra=_INT64)] | MISSING = MISSING
-    """Tokens of one block of the KV cache. Defaults to the engine's, else 16."""
+    """Tokens of one block of the KV cache. Defaults to the value of the engine, else 16."""
     max_num_seqs: Degree | MISSING = MISSING
-    """Most requests of one replica in one iteration. Defaults to the engine's by version and device."""
+    """Most requests of one replica in one iteration. Defaults to the value of the engine by version and
+    device."""
     max_batched_tokens: Size | MISSING = MISSING
-    """Most tokens of one iteration. Defaults to the engine's by version and device, else 8192."""
+    """Most tokens of one iteration. Defaults to the value of the engine by version and device, else 8192."""
     max_model_len: Size | MISSING = MISSING
-    """Longest sequence that the engine is started for; each request takes all of it where the cache is not
-    paged (llama.cpp, transformers). Defaults to the model's, there to the request's length."""
+    """Longest sequence that the engine is started for. If the cache is not paged (llama.cpp, transformers),
+    each request takes all of it. Defaults to the length of the model, or without a paged cache to the length
+    of the request."""
     chunked_prefill: bool | MISSING = MISSING
-    """Whether a long prompt is computed in several iterations beside decoding. Defaults to the engine's
-    way."""
+    """True if a long prompt is computed in several iterations beside decoding. Defaults to the way of the
+    engine."""
     device_layers: Annotated[int, Field(ge=0, le=10_000, json_schema_extra=_INT64)] | MISSING = MISSING
-    """Blocks of the model on the device, the others with their cache on the host (llama.cpp). All when left
-    out."""
+    """Blocks of the model on the device. The others are on the host with their cache (llama.cpp). Defaults to
+    all."""
 
 
 class AdaptersInput(StrictModel):
@@ -331,79 +337,80 @@ class AdaptersInput(StrictModel):
     max_loras: Annotated[int, Field(ge=1, le=10_000, json_schema_extra=_INT64)] = 1
     """Adapters that are loaded at a time."""
     rank: Annotated[int, Field(ge=1, le=4096, json_schema_extra=_INT64)] = 16
-    """Largest rank of them; room for it is taken for each."""
+    """Largest rank of the adapters. Memory is reserved for it, for each adapter."""
 
 
 class HorizonInput(StrictModel):
-    """How long the service runs. Give one."""
+    """Length of the service. Give one member."""
 
     duration_seconds: Positive | MISSING = MISSING
-    """How long the service runs."""
+    """Time that the service runs."""
     total_requests: PositiveInteger | MISSING = MISSING
-    """How many requests it answers; the first of a constant number all begin at once."""
+    """Number of requests that it answers. If the number of concurrent requests is constant, the first of them
+    all begin at once."""
     total_output_tokens: PositiveInteger | MISSING = MISSING
-    """How many tokens it generates."""
+    """Number of tokens that it generates."""
 
 
 class InferenceWorkloadInput(StrictModel):
-    """A served model under requests that arrive or are kept at a constant number.
+    """A served model under requests that arrive, or that are kept at a constant number.
 
     Without concurrency, a rate or a trace there is one request at a time.
     """
 
     kind: Literal["inference"]
     weight_precision: Literal["fp32", "fp16", "bf16", "fp8", "int8", "fp4", "int4"] | MISSING = MISSING
-    """Width of the weights, without scales; below 16 bit only matrices inside blocks are narrow. Defaults to
-    the checkpoint's own format where the model's configuration has a quantization_config, else bf16."""
+    """Width of the weights, without scales. Below 16 bit only matrices inside blocks are narrow. Defaults to
+    the format of the checkpoint if the model's configuration has a `quantization_config`, else to bf16."""
     weight_format: WeightFormatName | MISSING = MISSING
-    """How a quantised checkpoint stores the weights, with scales and zero points: a layout of a quantisation
-    tool, or a file type of llama.cpp. Takes the place of weight_precision."""
+    """Storage format of a quantised checkpoint, with scales and zero points: a layout of a quantisation tool,
+    or a file type of llama.cpp. Replaces `weight_precision`."""
     kv_cache_precision: Literal["fp32", "fp16", "bf16", "fp8", "int8", "int4", "q8_0", "q5_0", "q4_0"] = (
         "bf16"
     )
-    """Format that the KV cache is stored in; q8_0, q5_0 and q4_0 are those of llama.cpp."""
+    """Format that the KV cache is stored in. q8_0, q5_0 and q4_0 are formats of llama.cpp."""
     state_precision: Literal["fp32", "fp16", "bf16"] | MISSING = MISSING
-    """Format that recurrent states (state space, linear attention) are stored in. Defaults to the engine's:
-    fp32 for transformers, sglang and llama.cpp, else bf16."""
+    """Format that recurrent states (state space, linear attention) are stored in. Defaults to the format of
+    the engine: fp32 for transformers, sglang and llama.cpp, else bf16."""
     input_tokens: LengthInput = 1024
-    """Tokens of a prompt; those of pictures come on top where sample says how large they are."""
+    """Tokens of a prompt. Tokens of pictures are added if `sample` gives their sizes."""
     sample: SampleInput | MISSING = MISSING
-    """What a request holds beside its tokens: sizes of pictures, videos and of what an encoder reads."""
+    """Content of a request beside its tokens: sizes of pictures and videos, and the input of an encoder."""
     output_tokens: LengthInput = 256
     """Tokens that are generated for a prompt."""
     concurrency: Degree | MISSING = MISSING
-    """Requests at a time over the whole cluster: a new one follows each that ends."""
+    """Concurrent requests over the whole cluster. A new request follows each that ends."""
     request_rate_per_second: Annotated[float, Field(gt=0, le=1e6)] | MISSING = MISSING
-    """Requests that arrive at the whole cluster, however many are there."""
+    """Requests per second that arrive at the whole cluster, however many are being served."""
     arrivals: ArrivalsInput | MISSING = MISSING
-    """How they arrive; poisson when left out."""
+    """Arrival process of the requests. Defaults to poisson."""
     prefix_cache_hit_rate: Annotated[float, Field(ge=0, le=0.999)] = 0.0
     """Share of the tokens of prompts whose keys and values are found in the cache."""
     service_levels: ServiceLevelsInput | MISSING = MISSING
-    """What a request may take. Without them there is no goodput."""
+    """Limits of a request. Without them there is no goodput."""
     engine: ServingEngineInput | MISSING = MISSING
     """The serving engine."""
     scheduler: Literal["continuous", "static"] | MISSING = MISSING
-    """Whether requests join and leave the batch at every step, or a batch runs until its last one ends.
-    Defaults to continuous, for transformers to static."""
+    """`continuous` if requests join and leave the batch at every step, `static` if a batch runs until its
+    last request ends. Defaults to continuous, for transformers to static."""
     memory_fraction: Share | MISSING = MISSING
-    """Share of the device's memory that the engine may use, as it reads it: of the device (vllm), of what is
-    free once the model is loaded (tensorrt-llm), for weights and cache alone (sglang). Defaults to 0.9, to
-    what sglang reckons by version, device and group, to 1 for llama.cpp and transformers."""
+    """Share of the device's memory that the engine may use, as the engine defines it: of the device (vllm),
+    of the free memory once the model is loaded (tensorrt-llm), for weights and cache alone (sglang). Defaults
+    to 0.9; for sglang to its own value by version, device and group; for llama.cpp and transformers to 1."""
     speculative: SpeculativeDecodingInput | MISSING = MISSING
-    """Speculative decoding; without it a pass makes one token."""
+    """Speculative decoding. Without it a pass generates one token."""
     passes: ForwardPassesInput | MISSING = MISSING
     """Requests that are forward passes of a model that could generate, such as a decoder that embeds."""
     diffusion: DiffusionInput | MISSING = MISSING
-    """How a request of a denoiser is sampled; without it a request is one evaluation of one sample."""
+    """Sampling of a request of a denoiser. Without it a request is one evaluation of one sample."""
     batching: BatchingInput | MISSING = MISSING
-    """How requests that are passes are batched; all that wait, when left out."""
+    """Batching of requests that are passes. Defaults to all requests that wait."""
     disaggregated: DisaggregationInput | MISSING = MISSING
-    """Prefill and decode on replicas of their own, which take the place of parallelism."""
+    """Prefill and decode on replicas of their own. They replace `parallelism`."""
     adapters: AdaptersInput | MISSING = MISSING
     """Low-rank adapters served beside the model."""
     horizon: HorizonInput | MISSING = MISSING
-    """Needed for cost and utility bill."""
+    """Length of the service. Required for cost and utility bill."""
 
 
 WorkloadInput = TypeAliasType(

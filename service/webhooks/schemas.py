@@ -1,4 +1,4 @@
-"""Shapes of webhooks and of what is delivered to them."""
+"""Requests and answers of webhooks and their deliveries."""
 
 from typing import Annotated, Literal
 
@@ -24,79 +24,80 @@ WebhookDeliveryState = TypeAliasType(
 
 
 class WebhookRequest(StrictModel):
-    """Where to tell of what."""
+    """An address and the events to send to it."""
 
     url: Url
-    """Where messages are posted to: https, at port 443 or 8443 of a public host, unless the operator allows
-    other networks."""
+    """Address that messages are posted to: https, at port 443 or 8443 of a public host, unless the operator
+    allows other networks."""
     event_types: EventTypes | MISSING = MISSING
-    """What to tell of; everything, kinds that come later too, if it is left out."""
+    """Types of events to send. Defaults to all, including types that are added later."""
     description: Text | MISSING = MISSING
-    """What it is for."""
+    """Purpose of the webhook."""
     signature_scheme: WebhookSignatureScheme = WebhookSignatureScheme.V1
-    """How messages are signed: with a secret that the receiver has too (`v1`, HMAC-SHA256), or with a key of
-    which it has the public half (`v1a`, Ed25519)."""
+    """Signature of the messages: with a secret that the receiver shares (`v1`, HMAC-SHA256), or with a key
+    whose public half the receiver has (`v1a`, Ed25519)."""
 
 
 class WebhookPatch(StrictModel):
     """Members to change; the others stay."""
 
     url: Url | MISSING = MISSING
-    """Where messages are posted to from now on."""
+    """New address that messages are posted to."""
     event_types: EventTypes | MISSING | None = MISSING
-    """What to tell of; null for everything."""
+    """Types of events to send. Null selects all."""
     description: Text | MISSING | None = MISSING
-    """What it is for; null removes it."""
+    """Purpose of the webhook. Null removes it."""
     enabled: bool | MISSING = MISSING
-    """False cancels what waits; true begins anew with what happens from then on."""
+    """False cancels waiting deliveries. True resumes with events that happen from then on."""
 
 
 class Webhook(StrictModel):
-    """Where a tenant is told of events, and how that goes."""
+    """An address that is told of events, and the state of its deliveries."""
 
     id: WebhookId
     url: Url
-    """Where messages are posted to."""
+    """Address that messages are posted to."""
     event_types: EventTypes | MISSING = MISSING
-    """What it is told of; everything if it is absent."""
+    """Types of events that are sent. All if absent."""
     description: Text | MISSING = MISSING
-    """What it is for."""
+    """Purpose of the webhook."""
     signature_scheme: WebhookSignatureScheme
-    """How messages are signed."""
+    """Signature of the messages."""
     public_key: Annotated[str, Field(max_length=100)] | MISSING = MISSING
-    """What signatures of `v1a` are checked with; the newest one where keys are being changed."""
+    """Public key that verifies `v1a` signatures. The newest one during a rotation."""
     state: WebhookState
-    """Whether it is told anything."""
+    """State of the webhook. A disabled webhook gets no messages."""
     disabled_at: AwareDatetime | MISSING = MISSING
-    """Since when it is told nothing."""
+    """Time at which the webhook was disabled."""
     disabled_reason: WebhookDisabledReason | MISSING = MISSING
-    """By whom: its owner, its receiver that answered with 410, or the service after five days in which every
-    attempt failed."""
+    """Reason why it was disabled: by its owner, by an answer of 410 from its receiver, or by the service
+    after five days in which every attempt failed."""
     succeeded_at: AwareDatetime | MISSING = MISSING
-    """When an attempt last succeeded."""
+    """Time of the last successful attempt."""
     failing_since: AwareDatetime | MISSING = MISSING
-    """The first of the failed attempts since then."""
+    """Time of the first failed attempt since then."""
     paused_until: AwareDatetime | MISSING = MISSING
-    """Until when the receiver, which has asked for it, is left alone."""
+    """Time until which deliveries pause because the receiver has asked for it."""
     rotation_ends_at: AwareDatetime | MISSING = MISSING
-    """Until when messages are signed with the secret or key before the newest too."""
+    """Time until which messages are also signed with the secret or key before the newest."""
     version: Integer
     """Number of changes, the creation included."""
     created_at: AwareDatetime
     created_by: Text
-    """Kind and id of the subject that made it."""
+    """Kind and id of the subject that created the webhook."""
     on_behalf_of: Text
-    """Kind and id of the subject that last said where to tell of what: what this may not read is withheld."""
+    """Kind and id of the subject that last set the address or the event types. Events that it may not read
+    are withheld."""
 
 
 class IssuedWebhook(StrictModel):
-    """A webhook and its secret, which is shown this once."""
+    """A webhook and its secret. The secret is shown only in this answer."""
 
     webhook: Webhook
     """The webhook."""
     secret: Annotated[str, Field(max_length=100)] | MISSING = MISSING
-    """What signatures of `v1` are checked with, as libraries of Standard Webhooks take it; absent from a
-    repeated answer, and of `v1a`, whose public key is a member of the webhook."""
+    """Secret that verifies `v1` signatures, in the form that libraries of Standard Webhooks take. Absent from
+    a repeated answer, and for `v1a`, whose public key is a member of the webhook."""
 
 
 class WebhookPage(StrictModel):
@@ -108,47 +109,48 @@ class WebhookPage(StrictModel):
 
 
 class WebhookRotationRequest(StrictModel):
-    """How long messages are signed with both secrets, or both keys."""
+    """Overlap in which messages are signed with both secrets, or both keys."""
 
     overlap_seconds: OverlapSeconds = 86400
-    """Time to bring the new one to the receiver."""
+    """Seconds of the overlap, to replace the secret or key at the receiver."""
 
 
 class WebhookDeliveryAttempt(StrictModel):
-    """One request to the receiver, and what came of it."""
+    """One request to the receiver, and its outcome."""
 
     started_at: AwareDatetime
-    """When it began."""
+    """Start of the attempt."""
     milliseconds: Integer
-    """How long it took."""
+    """Duration of the attempt."""
     status_code: Integer | MISSING = MISSING
-    """HTTP status of the answer; absent where none came."""
+    """HTTP status of the answer. Absent if there was none."""
     error_code: ShortText | MISSING = MISSING
-    """Why it failed; absent where it did not."""
+    """Code of the failure. Absent if the attempt succeeded."""
     answer_excerpt: Annotated[str, Field(max_length=1024)] | MISSING = MISSING
-    """The beginning of the answer's body."""
+    """Beginning of the body of the answer."""
 
 
 class WebhookDelivery(StrictModel):
-    """One event on its way to one webhook."""
+    """Delivery of one event to one webhook."""
 
     id: DeliveryId
     webhook_id: WebhookId
-    """Where it is delivered to."""
+    """Id of the webhook."""
     event_id: ShortText
-    """What the receiver gets as `webhook-id`, the same at every attempt."""
+    """Id of the event, sent as `webhook-id`, the same at every attempt."""
     event_type: WebhookEventType
-    """What happened."""
+    """Type of the event."""
     state: WebhookDeliveryState
-    """A `failed` one has failed ten times or for good; what waited when its webhook was disabled, or
-    may not be told any more, is `cancelled`. `:replay` sends them again, and `:recover` all of both."""
+    """State of the delivery. A `failed` delivery has failed ten times or permanently. A `cancelled` one was
+    waiting when its webhook was disabled, or may no longer be sent. `:replay` sends single ones again, and
+    `:recover` all of both."""
     attempts: Annotated[list[WebhookDeliveryAttempt], Field(max_length=50)]
-    """Attempts in their order, the last fifty of them."""
+    """The last fifty attempts, in order."""
     next_attempt_at: AwareDatetime | MISSING = MISSING
-    """When it is tried again, at the earliest."""
+    """Earliest time of the next attempt."""
     created_at: AwareDatetime
     finished_at: AwareDatetime | MISSING = MISSING
-    """When it was delivered or given up."""
+    """Time at which the event was delivered or given up."""
 
 
 class WebhookDeliveryPage(StrictModel):
@@ -165,32 +167,32 @@ class WebhookDeliveryQuery(PageQuery):
     state: Annotated[list[WebhookDeliveryState], Field(max_length=5)] = []
     """States to list."""
     event_type: Annotated[list[WebhookEventType], Field(max_length=50)] = []
-    """Kinds of events to list."""
+    """Types of events to list."""
 
 
 class WebhookReplayRequest(StrictModel):
-    """What to send again."""
+    """Deliveries to send again."""
 
     delivery_ids: Annotated[list[DeliveryId], Field(min_length=1, max_length=500)]
-    """Deliveries of this webhook."""
+    """Ids of deliveries of this webhook."""
 
 
 class ReplayedWebhookDeliveries(StrictModel):
-    """What is sent again."""
+    """Deliveries that are sent again."""
 
     items: list[WebhookDelivery]
-    """The deliveries, in the order of the request."""
+    """Deliveries in the order of the request."""
 
 
 class WebhookRecoveryRequest(StrictModel):
-    """From when on to send again what was given up."""
+    """Time from which to send failed and cancelled deliveries again."""
 
     since: Instant
-    """The time of the first event that the receiver may have missed."""
+    """Time of the first event that the receiver may have missed."""
 
 
 class RecoveredWebhookDeliveries(StrictModel):
-    """What is sent again."""
+    """Number of deliveries that are sent again."""
 
     delivery_count: Integer
-    """How many deliveries were `failed` or `cancelled` and wait again; none once they do."""
+    """Number of `failed` or `cancelled` deliveries that wait again. None if a request is repeated."""

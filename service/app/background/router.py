@@ -25,7 +25,7 @@ JobPath = Annotated[JobId, Path(description="Id of the job.")]
 
 @router.get("", response_model=BackgroundJobPage)
 def list_background_jobs(read: Read, query: Annotated[BackgroundJobQuery, Query()]) -> Response:
-    """A page of the tenant's jobs, the newest first."""
+    """Lists the tenant's background jobs, the newest first."""
     page = read.page(query, NEWEST_FIRST, "background-jobs", query.kind, query.state)
     with read.session() as session:
         rows = repository.list_page(
@@ -41,20 +41,20 @@ def list_background_jobs(read: Read, query: Annotated[BackgroundJobQuery, Query(
 
 @router.get("/{id:name}", response_model=BackgroundJob)
 def get_background_job(read: Read, id: JobPath) -> Response:
-    """A job, with its progress."""
+    """Returns a job with its progress."""
     with read.session() as session:
         return json_response(to_job_response(repository.get_job(session, read.tenant_id, id)))
 
 
 @router.post("/{id:name}:cancel", response_model=BackgroundJob)
 def cancel_background_job(write: Write, id: JobPath) -> Response:
-    """Let a job end: one that runs at the end of its piece, any other at once."""
+    """Cancels a job. A running job ends after its present piece, any other at once."""
     return _change(write, id, repository.cancel_job)
 
 
 @router.post("/{id:name}:retry", response_model=BackgroundJob)
 def retry_background_job(write: Write, id: JobPath) -> Response:
-    """Let a dead job run again, from where it stands."""
+    """Runs a dead job again, from the point that it reached."""
     return _change(write, id, repository.retry_job)
 
 

@@ -1,4 +1,4 @@
-"""Shapes of background jobs."""
+"""Requests and answers of background jobs."""
 
 from typing import Annotated, Any, Literal
 
@@ -20,30 +20,32 @@ ShortText = Annotated[str, Field(max_length=500)]
 
 
 class BackgroundJob(StrictModel):
-    """Work that the service does by itself, in short pieces, by any of its processes."""
+    """Work that the service does by itself, in short pieces, in any of its processes."""
 
     id: JobId
     kind: ShortText
-    """What kind of work it is."""
+    """Kind of the work."""
     state: BackgroundJobState
-    """A `dead` job has failed too often and waits for somebody to look; `:retry` lets it run again."""
+    """State of the job. A `dead` job has failed too often and waits for an operator; `:retry` runs it
+    again."""
     attempt: Integer
-    """Starts since the last progress."""
+    """Number of starts since the last progress."""
     cancel_requested: bool
-    """Whether it ends at the end of its piece."""
+    """True if the job ends after its present piece."""
     progress: JobDocument
-    """How far it is, in terms of its kind."""
+    """Progress of the job, in members that depend on its kind."""
     result: JobDocument
-    """What it brought about, once it is done."""
+    """Result of the job, once it is done."""
     created_at: AwareDatetime
     due_at: AwareDatetime | MISSING = MISSING
-    """When it goes on: while it runs, when another process may take it over; absent once it has ended."""
+    """Time at which the job continues. While it runs, time at which another process may take it over. Absent
+    once it has ended."""
     finished_at: AwareDatetime | MISSING = MISSING
-    """When it ended."""
+    """Time at which the job ended."""
     error_code: ShortText | MISSING = MISSING
-    """What failed the last time."""
+    """Code of the last failure."""
     error_summary: ShortText | MISSING = MISSING
-    """What failed the last time, in words."""
+    """Description of the last failure."""
 
 
 class BackgroundJobPage(StrictModel):
@@ -64,6 +66,6 @@ class BackgroundJobQuery(PageQuery):
 
 
 def to_job_response(row: Any) -> dict[str, Any]:  # noqa: ANN401
-    """A job as callers see it."""
+    """Returns a job as callers see it."""
     members = {name: getattr(row, name) for name in BackgroundJob.model_fields}
     return {name: value for name, value in members.items() if value is not None}

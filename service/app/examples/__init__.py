@@ -1,4 +1,4 @@
-"""The questions that the API document, the guides and the first start ask, and their answers."""
+"""Example requests of the API document, the guides and the first start, with their answers."""
 
 from typing import Any, Final
 
@@ -47,7 +47,7 @@ EXAMPLE_IDS: Final[dict[str, str]] = {
 
 
 def build_answers() -> dict[str, Any]:
-    """What a fresh service answers to each example, by operation; by status too where it has several."""
+    """Returns a fresh service's answers to the examples by operation, and by status if it has several."""
     return {
         **estimates.build_answers(),
         **catalog.build_answers(),

@@ -1,4 +1,4 @@
-"""Keys, tenants, background jobs and the audit, as examples."""
+"""Examples of keys, tenants, background jobs and the audit."""
 
 from typing import Any, Final
 

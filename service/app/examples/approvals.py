@@ -1,4 +1,4 @@
-"""Approvals, policies and delegations, as examples."""
+"""Examples of approvals, policies and delegations."""
 
 from typing import Any, Final
 
@@ -136,7 +136,7 @@ _STORED: Final[dict[str, Any]] = {
 
 
 def build_change(resource: str, **members: Any) -> dict[str, Any]:  # noqa: ANN401
-    """A change that waits."""
+    """Returns a change that is waiting."""
     return {
         "id": _CHANGE_ID,
         "resource": resource,
@@ -195,7 +195,7 @@ def _build_history() -> dict[str, Any]:
 
 
 def build_answers() -> dict[str, Any]:
-    """An approval that waits, and what may become of it."""
+    """Returns the answers of a pending approval, and of the operations that change it."""
     approved = _build_decided("approve", "approved") | {"commitment": _COMMITTED}
     return {
         "submit_quote": _PENDING,

@@ -1,4 +1,4 @@
-"""Cost centres, budgets and actuals, as examples."""
+"""Examples of cost centres, budgets and actuals."""
 
 from hashlib import sha256
 from typing import Any, Final

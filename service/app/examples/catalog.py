@@ -1,4 +1,4 @@
-"""Rows of the catalog, as examples write them and as the service answers."""
+"""Example rows of the catalog, as requests and as answers."""
 
 import json
 from typing import Any, Final
@@ -35,7 +35,7 @@ _RATE: Final[dict[str, Any]] = {
     "flatdemandunit": "kW",
     "x_power_quality_rider": 3,
 }
-"""A rate as the database writes it, with a key that nothing explains."""
+"""A rate as the database writes it, with one undocumented key."""
 _IMPORTED: Final[dict[str, dict[str, Any]]] = {
     "import_offers": {
         "format": "gpuhunt",
@@ -106,7 +106,7 @@ EXAMPLES: Final[dict[str, dict[str, Any]]] = {
 
 
 def build_answers() -> dict[str, Any]:
-    """What is answered of a row that is written, read, changed and copied, and of lists that are imported."""
+    """Returns the answers of writing, reading, changing and copying a row, and of importing lists."""
     answered: dict[str, Any] = {}
     for kind, resource in KINDS.items():
         sent = resource.example
@@ -134,7 +134,7 @@ def build_answers() -> dict[str, Any]:
 
 
 def _build_imported_offers() -> ImportedOffers:
-    """What becomes of the rows of a price list in a catalog that has none of them."""
+    """Returns the answer of a price list in a catalog that has none of its rows."""
     body = OfferImportRequest.model_validate(EXAMPLES["import_offers"])
     listed = importing.read_list(
         body, body.content, importing.index_by_name(list_shipped_documents()["accelerators"])
@@ -144,7 +144,7 @@ def _build_imported_offers() -> ImportedOffers:
 
 
 def _build_imported_token_prices() -> ImportedTokenPrices:
-    """What becomes of the models of a list of token prices in a catalog that has none of them."""
+    """Returns the answer of a list of token prices in a catalog that has none of its models."""
     body = TokenPriceImportRequest.model_validate(EXAMPLES["import_token_prices"])
     listed = token_price_importing.read_list(body, {})
     created = [price.id for price in listed.prices]
@@ -152,7 +152,7 @@ def _build_imported_token_prices() -> ImportedTokenPrices:
 
 
 def _fill_defaults(resource: Resource, sent: RowDocument) -> RowDocument:
-    """A row as sent, with the members that were left out at their defaults."""
+    """Returns a row as sent, with the defaults of members that were left out."""
     return resource.input.model_validate_json(json.dumps(sent)).model_dump(mode="json")
 
 

@@ -1,4 +1,4 @@
-"""Estimates, as examples ask them and as the service answers."""
+"""Example estimates, as requests and as answers."""
 
 import json
 from typing import Any, Final
@@ -25,7 +25,7 @@ REFERENCE_QUESTION: Final[dict[str, Any]] = {
     "rental": {"price_per_device_hour": {"amount": "3", "currency_code": "USD"}},
     "purchase": {"price_per_device": {"amount": "30000", "currency_code": "USD"}},
 }
-"""A 70-billion-parameter model on two trillion tokens: rent or buy a thousand H100?"""
+"""A 70-billion-parameter model on two trillion tokens, with a thousand H100 rented or bought."""
 REFERENCE_SITE: Final[dict[str, Any]] = {
     "pue": 1.12,
     "electricity": {"price_per_kwh": {"amount": "0.12", "currency_code": "USD"}},
@@ -51,7 +51,7 @@ _LOADED: Final[dict[str, Any]] = {
         "service_levels": {"time_to_first_token_seconds": 1.0, "time_per_output_token_seconds": 0.05},
     },
 }
-"""Chats that arrive by chance, and how many of them are served within what their users put up with."""
+"""A chat service with random arrivals, and the share of its requests within the service levels."""
 _SEARCHED: Final[dict[str, Any]] = {
     "model": {"source": "catalog", "id": "llama-3.1-70b"},
     "cluster": {"accelerator": {"source": "catalog", "id": "h200-sxm"}, "accelerator_count": 8},
@@ -67,7 +67,7 @@ _SEARCHED: Final[dict[str, Any]] = {
     },
     "search": {"weight_precisions": ["bf16", "fp8"], "requests_per_replica": [1, 8, 16, 24, 32, 48, 64]},
 }
-"""The best configuration for users who wait a second at most and read 33 tokens a second."""
+"""Configurations for users who wait a second at most and read 33 tokens a second."""
 _APART: Final[dict[str, Any]] = {
     "model": {"source": "catalog", "id": "llama-3.1-70b"},
     "cluster": {"accelerator": {"source": "catalog", "id": "h200-sxm"}, "accelerator_count": 16},
@@ -187,7 +187,7 @@ _PLANNED: Final[dict[str, Any]] = {
         "dataset_bytes": 8e12,
     },
 }
-"""The same run in whole instances and hours, against a cluster with all that owning it costs."""
+"""The same run in whole instances and hours, and on a cluster with all costs of ownership."""
 _SPOT: Final[dict[str, Any]] = {
     **_COST,
     "workload": {
@@ -238,7 +238,7 @@ _TIMED: Final[dict[str, Any]] = {
         }
     ],
 }
-"""Prices by the time of day, and a demand that two months look back on."""
+"""Prices by the time of day, and a demand charge that looks back two months."""
 _METERED: Final[dict[str, Any]] = {
     "pue": 1.12,
     "time_zone": "America/Los_Angeles",
@@ -335,7 +335,7 @@ EXAMPLES: Final[dict[str, dict[str, Any]]] = {
 
 
 def build_answers() -> dict[str, Any]:
-    """What the shipped catalog answers."""
+    """Returns the answers under the shipped catalog."""
     catalog = build_shipped_snapshot(1)
     answered: dict[str, Any] = {}
     for name, (question, estimate) in ESTIMATES.items():

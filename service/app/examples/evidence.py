@@ -1,4 +1,4 @@
-"""Imported measurements, as examples."""
+"""Example of imported measurements."""
 
 from typing import Any, Final
 
@@ -28,7 +28,7 @@ IDS: Final = {"evidence": _ID}
 
 
 def build_answers() -> dict[str, Any]:
-    """An import and what becomes of it."""
+    """Returns the answers of an import and of its withdrawal."""
     body = EvidenceImportRequest.model_validate(EXAMPLES["import_evidence"])
     estimators = {name: estimate.estimator for name, estimate in ESTIMATES.items()}
     outcome = service.read_evidence(body, build_shipped_snapshot(), estimators)

@@ -1,4 +1,4 @@
-"""Nodes, leases and benchmarks, as examples."""
+"""Examples of nodes, leases and benchmarks."""
 
 import json
 from typing import Any, Final
@@ -63,7 +63,7 @@ _RECORD: Final[dict[str, Any]] = {
         "stop_reason": "spread",
     },
 }
-"""One repeat of a product of matrices, in three samples."""
+"""One repeat of a matrix product, in three samples."""
 EXAMPLES: Final[dict[str, dict[str, Any]]] = {
     "create_benchmark_run": {"suite_id": "cpu-quick", "note": "Before the new memory"},
     "report_benchmark_result": _RECORD,
@@ -230,7 +230,7 @@ IDS: Final = {
 
 
 def build_benchmarks() -> dict[str, Any]:
-    """Suites, runs and their results."""
+    """Returns the answers on suites, runs and results."""
     run = {
         **EXAMPLES["create_benchmark_run"],
         "id": _RUN_ID,

@@ -1,4 +1,4 @@
-"""Plans, as examples."""
+"""Examples of plans."""
 
 import json
 from typing import Any, Final
@@ -84,7 +84,7 @@ IDS: Final = {"plans": _ID}
 
 
 def build_answers() -> dict[str, Any]:
-    """A plan that is answered at once, one whose search takes a while, and a fleet."""
+    """Returns the answers of a plan that is answered at once, of one in the background, and of a fleet."""
     asked = EXAMPLES["create_plan"]
     question = PlanRequest.model_validate_json(json.dumps(asked))
     catalog = build_shipped_snapshot(1)

@@ -1,4 +1,4 @@
-"""Quotes, as examples."""
+"""Example of a quote."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -45,7 +45,7 @@ IDS: Final = {"quotes": _ID}
 
 
 def _build_rows(sources: Sequence[EstimateSource]) -> list[Mapping[str, Any]]:
-    """Shipped rows as a fresh service shows them."""
+    """Returns shipped rows as a fresh service shows them."""
     added = {"version": 1, "revision": 1, "origin": "shipped", "created_at": WRITTEN_AT}
     found: list[Mapping[str, Any]] = []
     for source in sources:
@@ -56,7 +56,7 @@ def _build_rows(sources: Sequence[EstimateSource]) -> list[Mapping[str, Any]]:
 
 
 def build_example_quote(version: int, days: int) -> QuoteRow:
-    """A version of the quote of the examples, as a fresh service stores it."""
+    """Returns a version of the example quote as a fresh service stores it."""
     body = UtilityBillQuoteRequest.model_validate_json(json.dumps(EXAMPLES["create_quote"]))
     asked = QuoteSubject(
         operation=body.operation,
@@ -75,7 +75,7 @@ def build_example_quote(version: int, days: int) -> QuoteRow:
 
 
 def build_answers() -> dict[str, Any]:
-    """A quote, and the same under prices that have not moved."""
+    """Returns the answers of a quote, and of its comparison under unchanged prices."""
     first = build_example_quote(1, DAYS_VALID)
     second = build_example_quote(2, EXAMPLES["reprice_quote"]["valid_for_days"])
     listed = {"items": [to_summary(first)], "next_page_token": None}

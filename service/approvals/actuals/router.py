@@ -28,7 +28,7 @@ ImportPath = Annotated[ActualsId, Path(description="Id of the import.")]
 
 @router.get("", response_model=ActualsPage)
 def list_actuals(read: Read, query: Annotated[PageQuery, Query()]) -> Response:
-    """A page of the tenant's imported bills, the newest first."""
+    """Lists the tenant's imported bills, the newest first."""
     page = read.page(query, NEWEST_FIRST, "actuals")
     with read.session() as session:
         rows = repository.list_page(session, read.tenant_id, page.after, page.limit)
@@ -43,11 +43,11 @@ async def import_actuals(
     beside: OffloadedLargeWork,
     body: ActualsImportRequest,
 ) -> Response:
-    """Set what was billed against quotes and budgets: a table in the columns of FOCUS 1.0 to 1.3.
+    """Imports a bill as a table in the columns of FOCUS 1.0 to 1.3, to compare with quotes and budgets.
 
     A charge belongs to the quote that its tag `quote_id` names, and to a cost centre by its quote, tags or
-    account. A bill with a wrong row is refused whole, each fault with its line and column; so is one that was
-    imported before, unless it says which import it `replaces`.
+    account. A bill with a wrong row is refused as a whole, with the line and column of each fault. A bill
+    that was imported before is refused too, unless `replaces` names the earlier import.
     """
     bill = await aside(partial(service.parse_bill, body))
 
@@ -65,7 +65,7 @@ async def import_actuals(
 
 @router.get(":accuracy", response_model=ActualsAccuracy)
 def get_actuals_accuracy(read: Read, snapshots: Snapshots) -> Response:
-    """How far quotes were off what was billed for them: error, bias, how often the interval held."""
+    """Returns how far quotes deviate from their bills: error, bias, and how often the interval held."""
     with read.session() as session:
         return json_response(
             accuracy.compute_accuracy(session, read.tenant_id, snapshots.get_current(read.tenant_id))
@@ -74,14 +74,14 @@ def get_actuals_accuracy(read: Read, snapshots: Snapshots) -> Response:
 
 @router.get("/{id:name}", response_model=Actuals)
 def get_actuals(read: Read, id: ImportPath) -> Response:
-    """An imported bill: its billing periods, its sums, and how much of it belongs to something."""
+    """Returns an imported bill: its billing periods, its sums, and the number of its rows that matched."""
     with read.session() as session:
         return json_response(service.get_import(session, read.tenant_id, id))
 
 
 @router.post("/{id:name}:withdraw", response_model=Actuals)
 def withdraw_actuals(write: Write, id: ImportPath, body: ActualsWithdrawalRequest) -> Response:
-    """Let a bill count no longer; an earlier one whose place it took does not come back."""
+    """Withdraws a bill, which no longer counts. An earlier bill that it replaced does not count again."""
     return write.run(
         body.reason, lambda session: service.withdraw_import(session, write.tenant_id, id, body.reason)
     )
@@ -89,7 +89,7 @@ def withdraw_actuals(write: Write, id: ImportPath, body: ActualsWithdrawalReques
 
 @of_quotes.get("/{id:name}/actuals", response_model=QuoteActuals)
 def get_quote_actuals(read: Read, snapshots: Snapshots, id: QuotePath) -> Response:
-    """What was billed for a quote so far, beside what it says of the time that is billed."""
+    """Returns what was billed for a quote so far, and what was quoted for the time that is billed."""
     with read.session() as session:
         catalog = snapshots.get_current(read.tenant_id)
         return json_response(accuracy.compare_quote_actuals(session, read.tenant_id, id, catalog))

@@ -1,4 +1,4 @@
-"""Shapes of actuals."""
+"""Requests and answers of actuals."""
 
 from typing import Annotated, Literal, NotRequired
 
@@ -27,48 +27,49 @@ class ActualsImportRequest(StrictModel):
     """A bill as a table in the columns of FOCUS 1.0 to 1.3, with every charge of its billing periods."""
 
     source: ResourceId
-    """Where it comes from, such as a provider or an account. A later bill of the same source takes the place
-    of this one in the billing periods that both have."""
+    """Source of the bill, such as a provider or an account. A later bill of the same source replaces this one
+    in the billing periods that both have."""
     content: Annotated[str, Field(min_length=1, max_length=LONGEST_CONTENT)]
-    """Comma-separated values under one line of column names. Rows of a run bear the tag `quote_id`."""
+    """Comma-separated values under one line of column names. Rows of a run have the tag `quote_id`."""
     replaces: ActualsId | MISSING = MISSING
-    """The import of the same table, to look up anew what its rows belong to; without it a bill that was
-    imported before is refused."""
+    """Id of the import of the same table, to match its rows again. Without it a bill that was imported before
+    is refused."""
     note: Text | MISSING = MISSING
-    """What to know of it."""
+    """Note on the bill."""
 
 
 class ActualsWithdrawalRequest(StrictModel):
-    """Why a bill counts no longer."""
+    """Reason why a bill no longer counts."""
 
     reason: Text
-    """What is wrong with it."""
+    """Reason of the withdrawal."""
 
 
 class ActualsNote(TypedDict):
-    """What to know of a bill."""
+    """A note on the rows of a bill."""
 
     code: str
-    """Stable name of it."""
+    """Stable name of the note."""
     row_count: Integer
-    """How many rows it concerns."""
+    """Number of rows that the note concerns."""
     detail: str
-    """What to know."""
+    """Text of the note."""
 
 
 class ActualsPeriod(TypedDict):
     """A billing period of a bill."""
 
     starts_at: AwareDatetime
-    """Its start."""
+    """Start of the period."""
     ends_at: AwareDatetime
-    """Its end."""
+    """End of the period."""
     covered_until: AwareDatetime
-    """How far the bill speaks for it: to its end, or to the last charge of one that was not over yet."""
+    """Time up to which the bill covers the period: its end, or the last charge of a period that was not over
+    yet."""
     row_count: Integer
-    """Rows of the bill."""
+    """Rows of the bill in the period."""
     matched_row_count: Integer
-    """Those that belong to a quote or a cost centre; the others are not kept."""
+    """Rows that belong to a quote or a cost centre. The others are not stored."""
     billed: list[MoneyAmount]
     """Sum of the billed cost, by currency."""
     effective: list[MoneyAmount]
@@ -81,39 +82,39 @@ class Actuals(TypedDict):
     id: str
     """Id of the import."""
     source: str
-    """Where it comes from."""
+    """Source of the bill."""
     state: ActualsState
-    """Whether it counts: superseded is one that counts in none of its billing periods any more."""
+    """State of the bill. A `superseded` bill no longer counts in any of its billing periods."""
     note: NotRequired[str]
-    """What to know of it."""
+    """Note on the bill."""
     content_sha256: str
-    """Digest of the table, which itself is not kept."""
+    """SHA-256 of the table, which itself is not stored."""
     row_count: Integer
     """Rows of the bill."""
     matched_row_count: Integer
-    """Those that belong to a quote or a cost centre; the others are not kept."""
+    """Rows that belong to a quote or a cost centre. The others are not stored."""
     periods: list[ActualsPeriod]
-    """Its billing periods."""
+    """Billing periods of the bill."""
     notes: list[ActualsNote]
-    """What to know of its rows."""
+    """Notes on the rows of the bill."""
     created_at: AwareDatetime
-    """When it was imported."""
+    """Time of the import."""
     withdrawn_at: NotRequired[AwareDatetime]
-    """Since when it counts no longer."""
+    """Time from which the bill no longer counts."""
     reason: NotRequired[str]
-    """Why."""
+    """Reason of the withdrawal."""
 
 
 class ActualsPage(TypedDict):
     """A page of imported bills."""
 
     items: list[Actuals]
-    """The newest first."""
+    """Imported bills, the newest first."""
     next_page_token: NextPageToken
 
 
 class ExpectedCost(TypedDict):
-    """What the quote says of what is billed so far, with its 80% interval."""
+    """Quoted cost of the time that is billed so far, with its 80% interval."""
 
     amount: str
     """Decimal number as text."""
@@ -126,107 +127,108 @@ class ExpectedCost(TypedDict):
 
 
 class ServiceCategoryActuals(TypedDict):
-    """One category of service."""
+    """Costs of one service category."""
 
     service_category: NotRequired[str]
-    """As FOCUS calls it; absent where bill and quote name none."""
+    """Category as FOCUS names it. Absent if bill and quote name none."""
     expected: NotRequired[MoneyAmount]
-    """What the quote says of the time that is billed."""
+    """Quoted cost of the time that is billed."""
     billed: NotRequired[MoneyAmount]
-    """What was billed."""
+    """Billed cost."""
     effective: NotRequired[MoneyAmount]
-    """The same with what was paid in advance spread over its use."""
+    """Effective cost: the billed cost with prepayments spread over their use."""
 
 
 class ExcludedCharges(TypedDict):
-    """Charges that are not compared."""
+    """Charges that are left out of the comparison."""
 
     code: ExcludedChargesCode
-    """Why."""
+    """Code of the reason."""
     effective: MoneyAmount
-    """Their effective cost."""
+    """Effective cost of the charges."""
     detail: str
-    """What to know."""
+    """Description of the reason."""
 
 
 class QuoteActuals(TypedDict):
-    """What was billed for a quote, beside what it says."""
+    """Billed cost of a quote, compared with the quoted cost."""
 
     quote_id: str
-    """Which quote."""
+    """Id of the quote."""
     quote_version: Integer
-    """The newest version that is approved, else the newest."""
+    """Newest approved version of the quote, else its newest version."""
     state: QuoteState
-    """How far the approval of that version is."""
+    """Approval state of that version."""
     total: NotRequired[MoneyQuantity]
-    """What the quote says of the whole run."""
+    """Quoted cost of the whole run."""
     starts_at: NotRequired[AwareDatetime]
-    """Start of the run: as quoted, else the day of the first charge."""
+    """Start of the run as quoted, else the day of the first charge."""
     ends_at: NotRequired[AwareDatetime]
-    """Its end, as quoted."""
+    """End of the run as quoted."""
     covered_share: NotRequired[float]
-    """Share of that time for which bills speak that name the quote."""
+    """Share of the run's time that is covered by bills which name the quote."""
     expected: NotRequired[ExpectedCost]
-    """What the quote says of that share."""
+    """Quoted cost of that share."""
     billed: NotRequired[MoneyAmount]
-    """What was billed, in the currency of the quote."""
+    """Billed cost in the currency of the quote."""
     effective: NotRequired[MoneyAmount]
-    """The same with what was paid in advance spread over its use."""
+    """Effective cost: the billed cost with prepayments spread over their use."""
     compared: NotRequired[MoneyAmount]
-    """What of the effective cost is compared: all once the whole run is billed, else that of its days."""
+    """Part of the effective cost that is compared: all of it once the whole run is billed, else the cost of
+    the run's days."""
     left_out: list[ExcludedCharges]
-    """What of it is not compared, and why."""
+    """Charges that are left out of the comparison, with the reason."""
     ratio: NotRequired[float]
-    """What is compared over what was expected."""
+    """Compared cost over expected cost."""
     is_within_interval: NotRequired[bool]
-    """Whether what is compared lies inside the 80% interval."""
+    """True if the compared cost lies within the 80% interval."""
     services: list[ServiceCategoryActuals]
-    """What is compared, or all that was billed where nothing is, by category of service."""
+    """Compared cost by service category, or all billed cost if nothing is compared."""
     import_ids: list[str]
-    """Bills that it is from."""
+    """Ids of the bills that the figures come from."""
     gaps: list[EstimateGap]
     """Figures that are absent, and why."""
 
 
 class QuoteAccuracy(TypedDict):
-    """How far quotes were off what was billed for them."""
+    """Deviation of quotes from their billed cost."""
 
     quote_count: Integer
-    """Quotes whose cost can be compared."""
+    """Number of quotes whose cost can be compared."""
     median_absolute_error: NotRequired[float]
-    """Half of the quotes were off by no more than this share of what they said."""
+    """Median of the absolute deviation, as a share of the quoted cost."""
     bias: NotRequired[float]
-    """Mean of what was billed over what was expected, less 1: above 0, runs cost more than quoted."""
+    """Mean ratio of billed to expected cost, less 1. Above 0, runs cost more than quoted."""
     interval_coverage: NotRequired[float]
-    """Share of the quotes whose cost lay inside the 80% interval."""
+    """Share of the quotes whose cost lies within the 80% interval."""
 
 
 class QuoteAccuracyGroup(QuoteAccuracy):
-    """The same of some quotes."""
+    """Deviation of a group of quotes from their billed cost."""
 
     name: str
-    """What they have in common."""
+    """Name of the group."""
 
 
 class UncomparedQuotes(TypedDict):
     """Quotes that cannot be compared for one reason."""
 
     code: str
-    """The code of the gap that their actuals tell."""
+    """Code of the gap in their actuals."""
     quote_count: Integer
-    """How many."""
+    """Number of quotes."""
 
 
 class ActualsAccuracy(QuoteAccuracy):
-    """How far the tenant's quotes were off, each beside what was billed for it so far."""
+    """Deviation of the tenant's quotes from what was billed for them so far."""
 
     partly_billed_count: Integer
-    """Of these quotes, those whose run is not billed to its end: what is billed of it is compared."""
+    """Compared quotes whose run is not fully billed yet. The billed part is compared."""
     without_figure_count: Integer
-    """Quotes with charges that cannot be compared."""
+    """Number of quotes with charges that cannot be compared."""
     without_figure: list[UncomparedQuotes]
-    """Why: the first gap of each."""
+    """Quotes that cannot be compared by the first gap of each."""
     by_operation: list[QuoteAccuracyGroup]
-    """By what was quoted."""
+    """Deviation by quoted operation."""
     by_accelerator: list[QuoteAccuracyGroup]
-    """By what the devices are."""
+    """Deviation by accelerator."""

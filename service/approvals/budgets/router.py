@@ -23,7 +23,7 @@ BudgetPath = Annotated[ResourceId, Path(description="Id of the budget.")]
 
 @router.get("", response_model=BudgetPage)
 def list_budgets(read: SettledRead, snapshots: Snapshots, query: Annotated[BudgetQuery, Query()]) -> Response:
-    """A page of the tenant's budgets, with what is left of each."""
+    """Lists the tenant's budgets, with the remaining amount of each."""
     page = read.page(query, BY_ID, "budgets", query.cost_center_id)
     with read.session() as session:
         rows = repository.list_after(session, read.tenant_id, page.after, query.cost_center_id, page.limit)
@@ -33,14 +33,14 @@ def list_budgets(read: SettledRead, snapshots: Snapshots, query: Annotated[Budge
 
 @router.post("", status_code=201, response_model=Budget, responses=_CREATED)
 def create_budget(write: Write, snapshots: Snapshots, body: BudgetRequest) -> Response:
-    """Create a budget of a cost centre under an id that is free."""
+    """Creates a budget of a cost centre under an unused id."""
     catalog = snapshots.get_current(write.tenant_id)
     return write.run(body, lambda session: service.create_budget(session, write.tenant_id, body, catalog))
 
 
 @router.get("/{id:name}", response_model=Budget, responses=_TAGGED)
 def get_budget(read: SettledRead, snapshots: Snapshots, id: BudgetPath) -> Response:
-    """A budget: what is committed, spent and left, and what approvals have committed."""
+    """Returns a budget: its committed, spent and remaining amounts, and its commitments."""
     with read.session() as session:
         return versioned_response(
             service.get_budget(session, read.tenant_id, id, snapshots.get_current(read.tenant_id))
@@ -49,10 +49,10 @@ def get_budget(read: SettledRead, snapshots: Snapshots, id: BudgetPath) -> Respo
 
 @router.get("/{id:name}/focus", response_class=Response, responses=_CSV)
 def get_budget_focus(read: SettledRead, id: BudgetPath) -> Response:
-    """What approvals have committed of a budget and what bills charge, as CSV in the columns of FOCUS 1.2.
+    """Returns commitments and billed charges of a budget as CSV in the columns of FOCUS 1.2.
 
-    Commitments bear the tag `estimate`; `x_LineName` is `committed` or `charged`. What is committed and then
-    billed is in both.
+    Commitments have the tag `estimate`; `x_LineName` is `committed` or `charged`. An amount that is committed
+    and then billed is in both.
     """
     with read.session() as session:
         return csv_response(service.render_focus_csv(session, read.tenant_id, id), f"budget-{id}")
@@ -62,9 +62,9 @@ def get_budget_focus(read: SettledRead, id: BudgetPath) -> Response:
 def update_budget(
     write: SettledWrite, snapshots: Snapshots, id: BudgetPath, body: BudgetPatch, if_match: IfMatch = ""
 ) -> Response:
-    """Change terms of a budget, if it is still at the version of the ETag; its period stays.
+    """Changes terms of a budget, if its version matches the ETag. Its period cannot change.
 
-    A larger amount, or to let it block no more, waits (202) for its approval or the end of the tenant's
+    A larger amount, or enforcement that no longer blocks, waits (202) for approval or the end of the tenant's
     delay.
     """
     patch, catalog = body.model_dump(mode="json"), snapshots.get_current(write.tenant_id)
@@ -78,8 +78,9 @@ def update_budget(
 
 @router.delete("/{id:name}", status_code=204, responses=PROPOSED)
 def delete_budget(write: SettledWrite, id: BudgetPath, if_match: IfMatch = "") -> Response:
-    """Delete a budget of which no approval has committed, if it is still at the version of the ETag.
+    """Deletes a budget from which no approval has committed, if its version matches the ETag.
 
-    The deletion waits (202) for its approval or the end of the tenant's delay, if there is one (else 204).
+    The deletion waits (202) for approval or the end of the tenant's delay. Without a delay it is immediate
+    (204).
     """
     return write.run(if_match, lambda session: service.delete_budget(session, write.subject, id, if_match))

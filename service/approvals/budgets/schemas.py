@@ -1,4 +1,4 @@
-"""Shapes of budgets."""
+"""Requests and answers of budgets."""
 
 from typing import TYPE_CHECKING, Annotated, Literal, NotRequired
 
@@ -32,35 +32,35 @@ class BudgetAmount(StrictModel):
 
 
 class BudgetTerms(StrictModel):
-    """What of a budget may change."""
+    """Members of a budget that can change."""
 
     name: Text
-    """What people call it."""
+    """Display name of the budget."""
     note: Text | MISSING = MISSING
-    """What to know of it."""
+    """Note on the budget."""
     amount: BudgetAmount
-    """What there is; its currency stays."""
+    """Amount of the budget. Its currency cannot change."""
     thresholds: Annotated[list[Share], Field(max_length=10)] = [0.5, 0.8, 1.0]
-    """Shares of the amount: an event is sent once when so much is committed or spent."""
+    """Shares of the amount. When so much is committed or spent, an event is sent once."""
     enforcement: BudgetEnforcement = "warn"
-    """Whether an approval that takes more than there is is refused (block) or told of (warn)."""
+    """Treatment of an approval that exceeds the budget: `block` refuses it, `warn` adds a warning."""
 
 
 class BudgetRequest(BudgetTerms):
-    """What a cost centre may spend in a period.
+    """Amount that a cost centre may spend in a period.
 
-    An approval commits the total of its quote, a run over several periods by the time in each, whether it was
-    approved before or after there was the budget.
+    An approval commits the total of its quote. A run over several periods is divided by the time in each,
+    whether it was approved before or after the budget was created.
     """
 
     id: ResourceId
-    """What answers call it."""
+    """Id of the budget."""
     cost_center_id: ResourceId
-    """Whose it is."""
+    """Id of the cost centre."""
     starts_on: Day
-    """First day (UTC)."""
+    """First day of the period, UTC."""
     ends_on: Day
-    """Last day (UTC)."""
+    """Last day of the period, UTC."""
 
 
 if TYPE_CHECKING:
@@ -70,77 +70,78 @@ else:
 
 
 class BudgetCommitment(TypedDict):
-    """What an approval takes of a budget."""
+    """Amount that an approval commits from a budget."""
 
     approval_id: str
-    """Which approval."""
+    """Id of the approval."""
     quote_id: str
-    """Of which quote."""
+    """Id of the quote."""
     quote_version: Integer
-    """In which version."""
+    """Version of the quote."""
     quoted: NotRequired[MoneyAmount]
-    """The whole of it, as quoted; absent where its total is not known."""
+    """Total of the quote. Absent if it is unknown."""
     amount: NotRequired[MoneyAmount]
-    """What falls into the period, in the currency of the budget; absent where there is no exchange rate."""
+    """Part of the total that falls into the period, in the currency of the budget. Absent if there is no
+    exchange rate."""
     rate: NotRequired[str]
-    """What one unit of the currency of the quote was worth in that of the budget when it was approved."""
+    """Units of the budget's currency for one unit of the quote's currency at the time of the approval."""
     rate_on: NotRequired[str]
-    """Day of that rate."""
+    """Day of the exchange rate."""
     committed_at: AwareDatetime
-    """Since when."""
+    """Time of the commitment."""
     released_at: NotRequired[AwareDatetime]
-    """Until when; the approval was cancelled, closed or superseded."""
+    """Time at which the commitment was released because the approval was cancelled, closed or superseded."""
 
 
 class BudgetSummary(TypedDict):
-    """A budget as lists show it."""
+    """A budget in lists."""
 
     id: str
     """Id of the budget."""
     name: str
-    """What people call it."""
+    """Display name of the budget."""
     note: NotRequired[str]
-    """What to know of it."""
+    """Note on the budget."""
     cost_center_id: str
-    """Whose it is."""
+    """Id of the cost centre."""
     starts_on: str
-    """First day (UTC)."""
+    """First day of the period, UTC."""
     ends_on: str
-    """Last day (UTC)."""
+    """Last day of the period, UTC."""
     amount: MoneyAmount
-    """What there is."""
+    """Amount of the budget."""
     thresholds: list[float]
-    """Shares of the amount of which an event tells."""
+    """Shares of the amount at which an event is sent."""
     enforcement: BudgetEnforcement
-    """Whether an approval that takes more than there is is refused."""
+    """Treatment of an approval that exceeds the budget: `block` refuses it, `warn` adds a warning."""
     committed: MoneyAmount
-    """What approvals have committed."""
+    """Amount that approvals have committed."""
     spent: MoneyAmount
-    """What was spent, by imported actuals (effective cost)."""
+    """Amount that was spent, by imported actuals (effective cost)."""
     outstanding: MoneyAmount
-    """What is committed and not spent yet, of each quote by itself."""
+    """Amount that is committed and not spent yet, computed for each quote separately."""
     remaining: MoneyAmount
-    """Amount less spent and outstanding: of each quote the larger of committed and spent counts."""
+    """Amount less spent and outstanding. For each quote the larger of committed and spent counts."""
     gaps: list[EstimateGap]
-    """What is not in these figures, and why."""
+    """Figures that are not included, and why."""
     version: Integer
     """Number of this version; the ETag of the resource."""
     created_at: AwareDatetime
-    """Since when there is one."""
+    """Time at which the budget was created."""
 
 
 class Budget(BudgetSummary):
-    """A budget, with what was committed of it last."""
+    """A budget with its latest commitments."""
 
     commitments: list[BudgetCommitment]
-    """The newest 100 first, released ones too."""
+    """Newest 100 commitments, the newest first, including released ones."""
 
 
 class BudgetPage(TypedDict):
     """A page of budgets."""
 
     items: list[BudgetSummary]
-    """In order of id."""
+    """Budgets in order of id."""
     next_page_token: NextPageToken
 
 
@@ -148,4 +149,4 @@ class BudgetQuery(PageQuery):
     """Filters of budgets."""
 
     cost_center_id: Annotated[list[ResourceId], Field(max_length=50)] = []
-    """Whose budgets to list."""
+    """Cost centres whose budgets to list."""

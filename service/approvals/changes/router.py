@@ -1,4 +1,4 @@
-"""Operations on changes of policies and budgets that wait, and on how long they do."""
+"""Operations on delayed changes of policies and budgets, and on the settings of the delay."""
 
 from typing import Annotated, Any, Final
 
@@ -26,10 +26,10 @@ PROPOSED: Final[dict[int | str, dict[str, Any]]] = {
     202: {
         "model": PolicyChange,
         "headers": LOCATED[201]["headers"],
-        "description": "It waits for its approval or the end of the delay.",
+        "description": "The change waits for its approval or the end of the delay.",
     }
 }
-"""The answer to a write that waits."""
+"""Answer to a write that is delayed."""
 _SEEN: dict[int | str, dict[str, Any]] = {200: {"headers": ETAG}}
 
 
@@ -54,13 +54,13 @@ def _settled_write(write: Write, snapshots: Snapshots) -> WriteRequest:
 
 SettledRead = Annotated[ReadRequest, Depends(_settled_read)]
 SettledWrite = Annotated[WriteRequest, Depends(_settled_write)]
-"""Requests before which the changes of their tenant take effect that are due."""
+"""Requests before which the due changes of their tenant take effect."""
 PolicyChangePath = Annotated[PolicyChangeId, Path(description="Id of the change.")]
 
 
 @changes.get("", response_model=PolicyChangePage)
 def list_policy_changes(read: SettledRead, query: Annotated[PolicyChangeQuery, Query()]) -> Response:
-    """A page of the tenant's changes of policies, budgets and the delay, the newest first."""
+    """Lists the tenant's changes of policies, budgets and the delay, the newest first."""
     page = read.page(query, newest_first("proposed_at"), "policy-changes", query.state)
     with read.session() as session:
         rows = repository.list_page(session, read.tenant_id, query.state, page.after, page.limit)
@@ -69,18 +69,18 @@ def list_policy_changes(read: SettledRead, query: Annotated[PolicyChangeQuery, Q
 
 @changes.get("/{id:name}", response_model=PolicyChange)
 def get_policy_change(read: SettledRead, id: PolicyChangePath) -> Response:
-    """A change: what is to stand then, who wants it and when it takes effect."""
+    """Returns a change: the terms after it, its author, and the time at which it takes effect."""
     with read.session() as session:
         return json_response(service.get_change(session, read.tenant_id, id))
 
 
 @changes.post("/{id:name}:approve", response_model=PolicyChange)
 def approve_policy_change(write: SettledWrite, snapshots: Snapshots, id: PolicyChangePath) -> Response:
-    """Agree to a change, as an approver of the policies that stand; with every quorum it holds at once.
+    """Approves a change, as an approver of the policies in force. With every quorum it takes effect at once.
 
-    A policy that gives up quotes or signatures of its own asks the approvers of its steps. All else asks
-    those of every policy; a budget, those of the policies that can speak of its cost centre. Its author never
-    counts.
+    A policy that gives up quotes or signatures of its own needs the approvers of its steps. Any other change
+    needs those of every policy; a change of a budget needs those of the policies that can apply to its cost
+    centre. The author of a change never counts.
     """
     rates = snapshots.newest(write.tenant_id).exchange_rates
     return write.run(None, lambda session: service.approve_change(session, write.subject, id, rates))
@@ -88,13 +88,13 @@ def approve_policy_change(write: SettledWrite, snapshots: Snapshots, id: PolicyC
 
 @changes.post("/{id:name}:reject", response_model=PolicyChange)
 def reject_policy_change(write: SettledWrite, id: PolicyChangePath) -> Response:
-    """Let what stands go on, whoever wanted the change; a new one can be proposed then."""
+    """Rejects a change, whoever proposed it. The present terms stay, and a new change can be proposed."""
     return write.run(None, lambda session: service.reject_change(session, write.subject, id))
 
 
 @settings.get("", response_model=ApprovalSettings, responses=_SEEN)
 def get_approval_settings(read: SettledRead) -> Response:
-    """How long changes of the tenant's policies and budgets wait."""
+    """Returns the delay for changes of the tenant's policies and budgets."""
     with read.session() as session:
         return versioned_response(service.get_settings(session, read.tenant_id))
 
@@ -103,9 +103,9 @@ def get_approval_settings(read: SettledRead) -> Response:
 def update_approval_settings(
     write: SettledWrite, body: ApprovalSettingsPatch, if_match: IfMatch = ""
 ) -> Response:
-    """Say how long changes wait; a shorter time waits (202) as long as the one that stands.
+    """Changes the delay. A shorter delay takes effect (202) only after the present one.
 
-    Until the tenant has its first policy everything holds at once.
+    Until the tenant has its first policy, every change takes effect at once.
     """
     patch = body.model_dump(mode="json")
     return write.run(

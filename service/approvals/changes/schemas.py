@@ -1,4 +1,4 @@
-"""Shapes of changes that wait, and of how long they do."""
+"""Requests and answers of delayed changes, and of the settings for their delay."""
 
 from typing import TYPE_CHECKING, Annotated, Literal, NotRequired
 
@@ -19,17 +19,18 @@ DelaySeconds = Annotated[int, Field(ge=0, le=MOST_DELAY_SECONDS, json_schema_ext
 
 
 class ApprovalSettingsValues(StrictModel):
-    """What holds for the changes of a tenant."""
+    """Approval settings of a tenant that can change."""
 
     change_delay_seconds: DelaySeconds
-    """How long a change of a policy or a budget waits that lets more pass, unless it is approved before."""
+    """Seconds before a change takes effect that loosens a policy or a budget, unless it is approved
+    earlier."""
 
 
 class ApprovalSettings(ApprovalSettingsValues):
-    """What holds for the changes of a tenant."""
+    """Approval settings of a tenant."""
 
     version: Integer
-    """Number of changes; 0 while what holds for every new tenant holds."""
+    """Number of changes. 0 while the defaults of a new tenant apply."""
 
 
 if TYPE_CHECKING:
@@ -40,55 +41,55 @@ else:
 
 @with_config(use_attribute_docstrings=True)
 class PolicyChangeApproval(TypedDict):
-    """That somebody agrees to a change."""
+    """Approval of a change by one person."""
 
     decided_by: str
-    """Who."""
+    """Subject that approved."""
     decided_at: AwareDatetime
-    """When."""
+    """Time of the approval."""
 
 
 @with_config(use_attribute_docstrings=True)
 class PolicyChange(TypedDict):
-    """A change of a policy, a budget or the delay, which takes effect by an approval or after the delay."""
+    """A change of a policy, a budget or the delay. It takes effect by an approval or after the delay."""
 
     id: str
     """Id of the change."""
     resource: str
-    """What changes: its path below `/v1/`."""
+    """Resource that changes: its path below `/v1/`."""
     action: PolicyChangeAction
-    """Whether it is created, changed or deleted."""
+    """Action on the resource: create, update or delete."""
     policy: NotRequired[ApprovalPolicyRequest]
-    """The policy that is to stand then."""
+    """Policy after the change."""
     budget: NotRequired[BudgetTerms]
-    """The terms that a budget is to have then."""
+    """Terms of the budget after the change."""
     settings: NotRequired[ApprovalSettingsValues]
-    """The settings that are to hold then."""
+    """Settings after the change."""
     based_on_version: Integer
-    """The version that stands meanwhile; 0 where there is none."""
+    """Version that is in force until the change takes effect. 0 if there is none."""
     proposed_by: str
-    """Who wants it."""
+    """Subject that proposed the change."""
     proposed_at: AwareDatetime
-    """Since when."""
+    """Time of the proposal."""
     effective_at: AwareDatetime
-    """When it takes effect, unless it is approved or rejected before."""
+    """Time at which the change takes effect, unless it is approved or rejected earlier."""
     state: PolicyChangeState
-    """How far it is; it is rejected too where it has become impossible."""
+    """State of the change. A change that has become impossible is rejected too."""
     approvals: list[PolicyChangeApproval]
-    """Who agrees."""
+    """Approvals of the change."""
     ended_at: NotRequired[AwareDatetime]
-    """Since when it is effective or rejected."""
+    """Time at which the change took effect or was rejected."""
     ended_by: NotRequired[str]
-    """Who approved it last or rejected it; absent where the delay was over."""
+    """Subject that approved the change last or rejected it. Absent if it took effect after the delay."""
     version: Integer
-    """Number of changes of this row."""
+    """Number of changes of this resource."""
 
 
 class PolicyChangePage(TypedDict):
     """A page of changes."""
 
     items: list[PolicyChange]
-    """The newest first."""
+    """Changes, the newest first."""
     next_page_token: NextPageToken
 
 

@@ -26,7 +26,7 @@ CostCenterPath = Annotated[ResourceId, Path(description="Id of the cost centre."
 
 @router.get("", response_model=CostCenterPage)
 def list_cost_centers(read: Read, query: Annotated[PageQuery, Query()]) -> Response:
-    """A page of the tenant's cost centres."""
+    """Lists the tenant's cost centres."""
     page = read.page(query, BY_ID, "cost-centers")
     with read.session() as session:
         rows = repository.list_after(session, read.tenant_id, page.after, page.limit)
@@ -35,13 +35,13 @@ def list_cost_centers(read: Read, query: Annotated[PageQuery, Query()]) -> Respo
 
 @router.post("", status_code=201, response_model=CostCenter, responses=_CREATED)
 def create_cost_center(write: Write, body: CostCenterRequest) -> Response:
-    """Create a cost centre under an id that is free."""
+    """Creates a cost centre under an unused id."""
     return write.run(body, lambda session: service.create_cost_center(session, write.tenant_id, body))
 
 
 @router.get("/{id:name}", response_model=CostCenter, responses=_TAGGED)
 def get_cost_center(read: Read, id: CostCenterPath) -> Response:
-    """A cost centre."""
+    """Returns a cost centre."""
     with read.session() as session:
         return versioned_response(service.get_cost_center(session, read.tenant_id, id))
 
@@ -50,7 +50,7 @@ def get_cost_center(read: Read, id: CostCenterPath) -> Response:
 def update_cost_center(
     write: Write, id: CostCenterPath, body: CostCenterPatch, if_match: IfMatch = ""
 ) -> Response:
-    """Change members of a cost centre, if it is still at the version of the ETag."""
+    """Changes members of a cost centre, if its version matches the ETag."""
     patch = body.model_dump(mode="json")
     return write.run(
         [patch, if_match],
@@ -60,7 +60,7 @@ def update_cost_center(
 
 @router.delete("/{id:name}", status_code=204)
 def delete_cost_center(write: Write, id: CostCenterPath, if_match: IfMatch = "") -> Response:
-    """Delete a cost centre that has no budgets, if it is still at the version of the ETag."""
+    """Deletes a cost centre that has no budgets, if its version matches the ETag."""
     return write.run(
         if_match,
         lambda session: service.delete_cost_center(

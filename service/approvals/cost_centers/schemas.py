@@ -1,4 +1,4 @@
-"""Shapes of cost centres."""
+"""Requests and answers of cost centres."""
 
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,28 +16,29 @@ class BillTagMatch(StrictModel):
     """A tag of a bill, key and value."""
 
     key: BillName
-    """As the bill has it."""
+    """Key as it stands in the bill."""
     value: BillName
-    """The whole value."""
+    """Value in full."""
 
 
 class CostCenterRequest(StrictModel):
-    """Who pays.
+    """A cost centre, which pays for quotes.
 
-    A charge of a bill belongs to the cost centre of its quote (tag `quote_id`), else to the one that its tag
-    `cost_center_id` names, else to the one that has its tag, its sub-account or its billing account.
+    A charge of a bill belongs to the cost centre of its quote (tag `quote_id`), else to the one named by its
+    tag `cost_center_id`, else to the one that has its tag, its sub-account or its billing account.
     """
 
     id: ResourceId
-    """Quotes and policies name it."""
+    """Id of the cost centre, used in quotes and policies."""
     name: Text
-    """What people call it."""
+    """Display name of the cost centre."""
     note: Text | MISSING = MISSING
-    """What to know of it."""
+    """Note on the cost centre."""
     accounts: Annotated[list[BillName], Field(max_length=100)] = []
-    """Sub-accounts and billing accounts (SubAccountId, BillingAccountId) whose charges are its own."""
+    """Sub-accounts and billing accounts (SubAccountId, BillingAccountId) whose charges belong to the cost
+    centre."""
     tags: Annotated[list[BillTagMatch], Field(max_length=100)] = []
-    """Tags whose charges are its own."""
+    """Tags whose charges belong to the cost centre."""
 
 
 class CostCenter(CostCenterRequest):
@@ -46,7 +47,7 @@ class CostCenter(CostCenterRequest):
     version: Integer
     """Number of this version; the ETag of the resource."""
     created_at: AwareDatetime
-    """Since when there is one."""
+    """Time at which the cost centre was created."""
 
 
 if TYPE_CHECKING:
@@ -59,5 +60,5 @@ class CostCenterPage(TypedDict):
     """A page of cost centres."""
 
     items: list[CostCenter]
-    """In order of id."""
+    """Cost centres in order of id."""
     next_page_token: NextPageToken

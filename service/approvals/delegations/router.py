@@ -21,7 +21,7 @@ DelegationPath = Annotated[DelegationId, Path(description="Id of the delegation.
 
 @router.get("", response_model=ApprovalDelegationPage)
 def list_approval_delegations(read: Read, query: Annotated[PageQuery, Query()]) -> Response:
-    """A page of the tenant's delegations, the newest first."""
+    """Lists the tenant's delegations, the newest first."""
     page = read.page(query, NEWEST_FIRST, "approval-delegations")
     with read.session() as session:
         rows = repository.list_page(session, read.tenant_id, page.after, page.limit)
@@ -30,11 +30,11 @@ def list_approval_delegations(read: Read, query: Annotated[PageQuery, Query()]) 
 
 @router.post("", status_code=201, response_model=ApprovalDelegation, responses=LOCATED)
 def create_approval_delegation(write: Write, body: ApprovalDelegationRequest) -> Response:
-    """Let somebody decide in the caller's place for a time."""
+    """Lets another subject decide in the caller's place for a time."""
     return write.run(body, lambda session: service.create_delegation(session, write.subject, body))
 
 
 @router.delete("/{id:name}", status_code=204)
 def revoke_approval_delegation(write: Write, id: DelegationPath) -> Response:
-    """End a delegation of the caller's own now; what was decided by it stays."""
+    """Ends one of the caller's delegations now. Decisions made by it stay."""
     return write.run(None, lambda session: service.revoke_delegation(session, write.subject, id))

@@ -1,4 +1,4 @@
-"""Shapes of delegations."""
+"""Requests and answers of delegations."""
 
 from typing import Annotated, NotRequired
 
@@ -13,42 +13,43 @@ DelegationId = Annotated[str, Field(pattern=r"^[0-9a-f]{32}$", max_length=32)]
 
 
 class ApprovalDelegationRequest(StrictModel):
-    """Who may decide in the caller's place, and when."""
+    """Right of a delegate to decide in the caller's place, for a time."""
 
     delegate: SubjectName
-    """Who may. They cannot hand it on, and never decide what they have asked for themselves."""
+    """Subject that may decide. A delegate cannot delegate further, and never decides on their own
+    requests."""
     starts_at: Instant | MISSING = MISSING
-    """From when on; at once if it is left out."""
+    """Start of the delegation. Defaults to now."""
     ends_at: Instant
-    """Until when."""
+    """End of the delegation."""
     note: Text | MISSING = MISSING
-    """Why."""
+    """Reason for the delegation."""
 
 
 class ApprovalDelegation(TypedDict):
-    """For a time somebody may decide in an approver's place."""
+    """Right of a delegate to decide in an approver's place, for a time."""
 
     id: str
     """Id of the delegation."""
     approver: str
-    """In whose place."""
+    """Subject in whose place the delegate decides."""
     delegate: str
-    """Who may decide."""
+    """Subject that may decide."""
     starts_at: AwareDatetime
-    """From when on."""
+    """Start of the delegation."""
     ends_at: AwareDatetime
-    """Until when."""
+    """End of the delegation."""
     note: NotRequired[str]
-    """Why."""
+    """Reason for the delegation."""
     created_at: AwareDatetime
-    """When it was created."""
+    """Time at which the delegation was created."""
     revoked_at: NotRequired[AwareDatetime]
-    """Since when it does not hold any more, where it was ended early."""
+    """Time at which the delegation was revoked. Absent unless it was ended early."""
 
 
 class ApprovalDelegationPage(TypedDict):
-    """A page of delegations, those of the past too."""
+    """A page of delegations, including those that have ended."""
 
     items: list[ApprovalDelegation]
-    """The newest first."""
+    """Delegations, the newest first."""
     next_page_token: NextPageToken

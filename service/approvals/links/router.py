@@ -1,4 +1,4 @@
-"""Operations on links."""
+"""Operations on approval links."""
 
 from typing import Annotated
 
@@ -29,21 +29,21 @@ LinkPath = Annotated[KeyId, Path(description="Id of the link.")]
 
 @router.post("/{id:name}:link", status_code=201, response_model=IssuedApprovalLink)
 def link_approval(write: Write, rules: LinkRules, id: ApprovalPath, body: ApprovalLinkRequest) -> Response:
-    """Make an address by which one person whom the open step names decides once, without credentials.
+    """Creates a link by which one approver of the open step decides once, without credentials.
 
-    In one step, decisions by links of one maker count once, and none beside the maker's own.
+    In one step, decisions by links of one maker count once, and not beside a decision of the maker.
     """
     return write.run(body, lambda session: rules.create(session, write.subject, id, body))
 
 
 @listing.get("/{id:name}/links", response_model=ApprovalLinkList)
 def list_approval_links(read: Read, id: ApprovalPath) -> Response:
-    """The links of an approval, without their secrets, and what has become of each."""
+    """Lists the links of an approval with their state, without their secrets."""
     with read.session() as session:
         return json_response({"items": service.list_link_states(session, read.tenant_id, id)})
 
 
 @links.delete("/{id:name}", status_code=204)
 def revoke_approval_link(write: Write, id: LinkPath) -> Response:
-    """Let a link decide nothing any more; what was decided by it stays."""
+    """Revokes a link. A decision made by it stays."""
     return write.run(None, lambda session: service.revoke_link(session, write.tenant_id, id))

@@ -1,4 +1,4 @@
-"""Shapes of links."""
+"""Requests and answers of approval links."""
 
 from typing import Annotated, Literal, NotRequired
 
@@ -10,51 +10,52 @@ from service.schemas.base import StrictModel
 
 
 class ApprovalLinkRequest(StrictModel):
-    """A link for one person."""
+    """An approval link for one person."""
 
     approver: SubjectName
-    """An approver of the step that is open, who has no credentials: `person:` and who it is."""
+    """Approver of the open step who has no credentials: `person:` and an id."""
 
 
 class ApprovalLink(TypedDict):
-    """A link, without its secret."""
+    """An approval link, without its secret."""
 
     id: Annotated[str, Field(max_length=100)]
     """Id of the link."""
     approval_id: ApprovalId
-    """What is to be decided."""
+    """Id of the approval to decide."""
     approver: str
-    """Whose decision it will be."""
+    """Approver whose decision it will be."""
     created_by: str
-    """Who made it."""
+    """Subject that made the link."""
     created_at: AwareDatetime
-    """When."""
+    """Time at which the link was made."""
     expires_at: AwareDatetime
-    """Until when it works, unless the step ends before."""
+    """Time at which the link expires, unless the step ends earlier."""
     used_at: NotRequired[AwareDatetime]
-    """When somebody decided by it."""
+    """Time at which a decision was made by the link."""
     revoked_at: NotRequired[AwareDatetime]
-    """Since when it does not work."""
+    """Time at which the link was revoked."""
 
 
 class ApprovalLinkDetails(ApprovalLink):
-    """A link and what has become of it."""
+    """An approval link and its state."""
 
     state: Literal["open", "used", "revoked", "expired", "ended"]
-    """`ended` where the step that it was made for has ended without it."""
+    """State of the link. `ended` if the step that it was made for has ended without it."""
 
 
 class ApprovalLinkList(TypedDict):
-    """The links of an approval."""
+    """Links of an approval."""
 
     items: list[ApprovalLinkDetails]
     """Links in the order in which they were made."""
 
 
 class IssuedApprovalLink(TypedDict):
-    """A link and its address, which is shown this once and kept nowhere."""
+    """An approval link and its address. The address is shown only in this answer and is not stored."""
 
     link: ApprovalLink
-    """What is kept of it."""
+    """The stored link."""
     url: NotRequired[Annotated[str, Field(max_length=2000)]]
-    """Whoever opens it may decide in the approver's name, once; absent from a repeated answer."""
+    """Address of the link. Whoever opens it may decide in the approver's name, once. Absent from a repeated
+    answer."""

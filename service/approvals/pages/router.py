@@ -24,7 +24,7 @@ from service.kit.security.principals import Principal
 
 
 class LinkRoute(PageRoute):
-    """A route for whoever has a link, which alone says who they are."""
+    """A route for holders of a link. The link alone identifies them."""
 
     is_public = True
 
@@ -40,7 +40,7 @@ TokenPath = Annotated[str, Path(max_length=200)]
 
 @visited.get("/approvals")
 def approvals_page(transactions: Transactions, visitor: VisitorDependency) -> Response:
-    """What waits for the visitor, and what they have asked for."""
+    """Shows the approvals that wait for the visitor, and those that they have requested."""
     with transactions.open_reader() as session:
         return page_response(render_inbox(session, visitor))
 
@@ -49,7 +49,7 @@ def approvals_page(transactions: Transactions, visitor: VisitorDependency) -> Re
 def approval_page(
     transactions: Transactions, pages: Pages, visitor: VisitorDependency, id: ApprovalPath
 ) -> Response:
-    """An approval, with the buttons where the visitor may decide."""
+    """Shows an approval, with buttons if the visitor may decide."""
     with transactions.open_reader() as session:
         return page_response(pages.render_approval(session, visitor.subject, id, visitor=visitor))
 
@@ -58,7 +58,7 @@ def approval_page(
 def decide_on_page(
     request: Request, pages: Pages, visitor: VisitorDependency, id: ApprovalPath, form: SameSessionForm
 ) -> Response:
-    """Decide as the visitor."""
+    """Decides as the visitor."""
     return pages.decide(_call(request), visitor, id, form)
 
 
@@ -66,20 +66,20 @@ def decide_on_page(
 def linked_approval_page(
     request: Request, transactions: Transactions, pages: Pages, token: TokenPath
 ) -> Response:
-    """The approval behind a link."""
+    """Shows the approval behind a link."""
     with _counting(request.scope), transactions.open_reader() as session:
         return page_response(pages.render_linked(session, token, _reader(request)))
 
 
 @linked.post("/decide/{token:name}")
 def decide_by_link(request: Request, pages: Pages, token: TokenPath, form: FormFields) -> Response:
-    """Decide as the one for whom the link was made, once."""
+    """Decides as the person that the link was made for, once."""
     with _counting(request.scope):
         return pages.decide_linked(request.scope["state"]["request_id"], token, form, _reader(request))
 
 
 def _reader(request: Request) -> Principal | None:
-    """Whose session the browser has that opens a link, if any."""
+    """Returns the subject whose session the browser has when it opens a link, if there is one."""
     visitors: PageAuthenticator = request.app.state.visitors
     visitor = visitors.find_visitor(request.scope)
     return visitor.subject if visitor is not None and visitor.is_signed_in else None
@@ -87,7 +87,7 @@ def _reader(request: Request) -> Principal | None:
 
 @contextlib.contextmanager
 def _counting(scope: Scope) -> Iterator[None]:
-    """Count links that nobody made, and refuse the address that presents too many."""
+    """Counts links that do not exist, and refuses an address that presents too many."""
     try:
         yield
     except LinkNotFound:

@@ -26,7 +26,7 @@ PolicyPath = Annotated[ResourceId, Path(description="Id of the policy.")]
 
 @router.get("", response_model=ApprovalPolicyPage)
 def list_approval_policies(read: SettledRead, query: Annotated[ApprovalPolicyQuery, Query()]) -> Response:
-    """A page of the tenant's policies, by id."""
+    """Lists the tenant's policies in order of id."""
     page = read.page(query, BY_ID, "approval-policies")
     with read.session() as session:
         rows = repository.list_live_after(session, read.tenant_id, page.after, page.limit)
@@ -35,17 +35,18 @@ def list_approval_policies(read: SettledRead, query: Annotated[ApprovalPolicyQue
 
 @router.post("", status_code=201, response_model=ApprovalPolicy, responses=_CREATED)
 def create_approval_policy(write: SettledWrite, body: ApprovalPolicyRequest) -> Response:
-    """Say who has to approve which quotes; it holds for what is submitted from then on.
+    """Creates a policy: the approvers of the quotes that it applies to, from the next submission on.
 
-    It holds at once (201) where it is the tenant's first one, or has steps and speaks only of quotes of which
-    another policy with steps does. Else it waits (202) for its approval or the end of the tenant's delay.
+    It takes effect at once (201) if it is the tenant's first policy, or if it has steps and applies only to
+    quotes that another policy with steps applies to. Otherwise it waits (202) for approval or the end of the
+    tenant's delay.
     """
     return write.run(body, lambda session: service.create_policy(session, write.subject, body))
 
 
 @router.get("/{id:name}", response_model=ApprovalPolicy, responses=_SEEN)
 def get_approval_policy(read: SettledRead, id: PolicyPath) -> Response:
-    """The current version of a policy."""
+    """Returns the current version of a policy."""
     with read.session() as session:
         return versioned_response(service.get_policy(session, read.tenant_id, id))
 
@@ -54,10 +55,10 @@ def get_approval_policy(read: SettledRead, id: PolicyPath) -> Response:
 def update_approval_policy(
     write: SettledWrite, id: PolicyPath, body: ApprovalPolicyPatch, if_match: IfMatch = ""
 ) -> Response:
-    """Change members of a policy, if it is still at the version of the ETag.
+    """Changes members of a policy, if its version matches the ETag.
 
-    A change that only adds steps or names holds at once (200); any other one waits (202) for its approval or
-    the end of the tenant's delay.
+    A change that only adds steps or names takes effect at once (200). Any other change waits (202) for
+    approval or the end of the tenant's delay.
     """
     patch = body.model_dump(mode="json")
     return write.run(
@@ -67,8 +68,9 @@ def update_approval_policy(
 
 @router.delete("/{id:name}", status_code=204, responses=PROPOSED)
 def delete_approval_policy(write: SettledWrite, id: PolicyPath, if_match: IfMatch = "") -> Response:
-    """Delete a policy, if it is still at the version of the ETag; approvals under way keep its steps.
+    """Deletes a policy, if its version matches the ETag. Pending approvals keep its steps.
 
-    The deletion waits (202) for its approval or the end of the tenant's delay, if there is one (else 204).
+    The deletion waits (202) for approval or the end of the tenant's delay. Without a delay it is immediate
+    (204).
     """
     return write.run(if_match, lambda session: service.delete_policy(session, write.subject, id, if_match))

@@ -1,4 +1,4 @@
-"""Shapes of approval policies: which quotes they speak of, and who has to approve those."""
+"""Requests and answers of approval policies."""
 
 from typing import TYPE_CHECKING, Annotated
 
@@ -23,77 +23,81 @@ CostCenters = Annotated[list[ResourceId], Field(min_length=1, max_length=50)]
 
 
 class PolicyConditions(StrictModel):
-    """All that are given have to hold; a policy without any speaks of every quote."""
+    """Conditions of a policy, all of which must hold. A policy without conditions applies to every quote."""
 
     total_above: MoneyInput | MISSING = MISSING
-    """Totals above this amount, converted at the catalog's rates. One that is unknown or leaves out charges
-    counts as above."""
+    """Applies to totals above this amount, converted at the exchange rates of the catalog. A total that is
+    unknown or leaves out charges counts as above."""
     total_high_above: MoneyInput | MISSING = MISSING
-    """The same of the upper end of the total's 80% interval."""
+    """Applies if the upper end of the total's 80% interval is above this amount."""
     location_based_kg_co2e_above: NotNegative | MISSING = MISSING
-    """Emissions above this; unknown ones count as above."""
+    """Applies to emissions above this value. Unknown emissions count as above."""
     cost_center_ids: CostCenters | MISSING = MISSING
-    """Quotes that one of these pays."""
+    """Applies to quotes that one of these cost centres pays for."""
     requesters: SubjectNames | MISSING = MISSING
-    """Quotes that one of these asks for, be it by a key that they made."""
+    """Applies to quotes that one of these subjects requests, directly or by a key that they made."""
     providers: Providers | MISSING = MISSING
-    """Quotes with devices that one of these rents out."""
+    """Applies to quotes with devices from one of these providers."""
 
 
 class ApprovalEscalation(StrictModel):
-    """Who may decide too, once a step has waited."""
+    """Subjects that may also decide once a step has been open for some time."""
 
     after_seconds: StepSeconds
-    """Since the step opened."""
+    """Seconds after the step opened."""
     to: SubjectNames
-    """Who may decide then, beside the approvers."""
+    """Subjects that may decide then, beside the approvers."""
 
 
 class PolicyStep(StrictModel):
-    """Somebody to ask."""
+    """A step of an approval, decided by a quorum of approvers."""
 
     name: Text
-    """What the step is called."""
+    """Name of the step."""
     approvers: SubjectNames
-    """Who may decide."""
+    """Subjects that may decide."""
     quorum: Quorum = 1
-    """How many of them have to approve; one rejection rejects."""
+    """Number of approvers that must approve. A single rejection rejects."""
     order: StepOrder = 0
-    """Steps of all policies that match open one after the other by this number, then by id of the policy."""
+    """Order of the step. Steps of all matching policies open one after another by this number, then by id of
+    the policy."""
     expires_after_seconds: StepSeconds | MISSING = MISSING
-    """After so long without its decisions the approval expires; a quote's end of validity ends it anyway."""
+    """Seconds after which the approval expires if the step is undecided. The end of the quote's validity ends
+    it in any case."""
     escalation: ApprovalEscalation | MISSING = MISSING
-    """Who may decide too, once it has waited."""
+    """Escalation of a step that stays open."""
 
 
 PolicySteps = Annotated[list[PolicyStep], Field(max_length=MOST_STEPS)]
 
 
 class ApprovalPolicyRequest(StrictModel):
-    """Which quotes a policy speaks of, and who has to approve those."""
+    """A policy: the quotes that it applies to, and the steps of their approval."""
 
     id: ResourceId
     name: Text
     conditions: PolicyConditions
-    """Which quotes it speaks of."""
+    """Conditions on the quotes that the policy applies to."""
     steps: PolicySteps
-    """Who has to approve them, in order. With none nobody has to be asked, unless what a quote of money costs
-    in all or a condition cannot be judged; the policy says so by `automatic`."""
+    """Steps of the approval, in order. A policy without steps approves quotes automatically, except if the
+    total of a quote that costs money is unknown or a condition cannot be evaluated; it then sets
+    `automatic`."""
     automatic: bool = False
-    """Has to be true where there are no steps, and only there: quotes pass without anybody being asked."""
+    """Set to true if and only if the policy has no steps: quotes then pass without an approver."""
 
 
 class ApprovalPolicy(ApprovalPolicyRequest):
-    """A policy as it is now; approvals keep the steps that they were submitted under."""
+    """A policy as it is now. Approvals keep the steps under which they were submitted."""
 
     version: Integer
     """Number of changes, the creation included."""
     written_by: Annotated[list[str], Field(max_length=1000)] | MISSING = MISSING
-    """Who has written a version of it: none of them asks under it. Absent of older ones until they change."""
+    """Subjects that have written a version of the policy. They cannot submit quotes under it. Absent for
+    older policies until their next change."""
     created_at: AwareDatetime
-    """When it was created."""
+    """Time at which the policy was created."""
     updated_at: AwareDatetime
-    """When it was last changed."""
+    """Time of the last change."""
 
 
 if TYPE_CHECKING:
@@ -106,7 +110,7 @@ class ApprovalPolicyPage(StrictModel):
     """A page of policies."""
 
     items: list[ApprovalPolicy]
-    """By id."""
+    """Policies in order of id."""
     next_page_token: NextPageToken
 
 

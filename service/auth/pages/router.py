@@ -38,12 +38,12 @@ if TYPE_CHECKING:
 
 
 class SignInRoute(PageRoute):
-    """A route for those who are not known yet. What an issuer adds to the address is its own affair."""
+    """A route for visitors who are not signed in yet. Query parameters that an issuer adds are ignored."""
 
     is_public = True
 
     async def admit(self, scope: Scope) -> None:
-        """Let everybody in who does not come too often, unless nobody can sign in here."""
+        """Admits every visitor within the rate limit, if sign-in is configured."""
         state = scope["app"].state
         if state.login is None:
             raise SignInUnavailable
@@ -52,10 +52,10 @@ class SignInRoute(PageRoute):
 
 
 class SessionRoute(AuthenticatedPageRoute):
-    """A route for everybody who has a session, whatever they may do."""
+    """A route for every visitor with a session, whatever their scopes."""
 
     async def let_in(self, scope: Scope) -> None:
-        """Refuse whoever has none."""
+        """Refuses visitors without a session."""
         visitors: PageAuthenticator = scope["app"].state.visitors
         visitors.admit(scope, None)
 
@@ -67,7 +67,7 @@ signing_out = page_router(tag="sessions", route_class=SessionRoute)
 
 @signing_in.get(LOGIN_PATH)
 async def login(request: Request, path: Annotated[str, Query(alias="next")] = "/approvals") -> Response:
-    """Go to the issuer."""
+    """Redirects to the issuer."""
     if not is_own_path(path):
         raise BadRequest("The address to go to afterwards is not of this service")
     login: SignIn = request.app.state.login
@@ -81,7 +81,7 @@ async def login(request: Request, path: Annotated[str, Query(alias="next")] = "/
 
 
 def _answer(request: Request) -> dict[str, str]:
-    """What the issuer says in the address; of a parameter that comes twice nobody can tell."""
+    """Returns the parameters of the issuer's answer. A parameter that comes twice is empty."""
     pairs = parse_qsl(request.scope["query_string"].decode("latin-1"))
     times = Counter(name for name, _ in pairs)
     return {name: value if times[name] == 1 else "" for name, value in pairs}
@@ -93,7 +93,7 @@ def _subject_of(claims: "TokenClaims") -> Principal:
 
 @signing_in.get(CALLBACK_PATH)
 async def login_callback(request: Request) -> Response:
-    """Come back from the issuer."""
+    """Finishes a sign-in after the return from the issuer."""
     state = request.app.state
     login: SignIn = state.login
     visitors: PageAuthenticator = state.visitors
@@ -118,7 +118,7 @@ async def login_callback(request: Request) -> Response:
 
 @signing_in.get(SIGNED_OUT_PATH)
 async def signed_out() -> Response:
-    """Come back from the issuer without a session there."""
+    """Shows that the session at the issuer has ended."""
     return page_response(render_template("auth/pages/signed_out_at_issuer.html", visitor=None))
 
 
@@ -130,7 +130,7 @@ async def logout(
     visitor: VisitorDependency,
     form: SameSessionForm,
 ) -> Response:
-    """End the session of this browser, or all of the visitor's, and offer to end the issuer's own."""
+    """Ends the session of this browser, or all of the visitor's, and offers to end the issuer's own."""
     everywhere = form.get("everywhere") == "yes"
     at_issuer = None
     if visitor.is_signed_in:
@@ -148,7 +148,7 @@ async def logout(
 
 
 def _end(request: WriteRequest, endings: SessionRevocations, session_id: str | None) -> None:
-    """End one session of somebody, or all that they act by."""
+    """Ends one session of the visitor, or everything by which the visitor can act."""
     own = request.subject
     if session_id is None:
         request.run(own.id, lambda session: endings.end_sessions(session, own.tenant_id, own.id))

@@ -1,4 +1,4 @@
-"""Shapes of accelerators."""
+"""Requests and answers of accelerators."""
 
 from typing import Annotated, Literal
 
@@ -21,65 +21,65 @@ class ReferenceServer(StrictModel):
 
     name: Text
     accelerator_count: Degree
-    """Accelerators that it holds."""
+    """Number of accelerators in the server."""
     power_limit_watts: Positive
-    """The most that the whole server draws."""
+    """Highest power that the whole server draws."""
 
 
 class EmbodiedEmissionsFigure(StrictModel):
-    """An assessment with the range of others."""
+    """Embodied emissions by one assessment, with the range of others."""
 
     value: Positive
-    """kg CO2-equivalent of one, from its materials to the gate of the factory."""
+    """Emissions of one accelerator from its materials to the gate of the factory, in kg CO2-equivalent."""
     low: Positive
-    """The least that an assessment states."""
+    """Lowest value of an assessment, in kg CO2-equivalent."""
     high: Positive
-    """The most."""
+    """Highest value of an assessment, in kg CO2-equivalent."""
 
 
 class AcceleratorRequest(RowInput):
-    """One accelerator as sold. Rates are dense, for the whole part, and absent where unknown."""
+    """One accelerator as sold. Rates are dense, for the whole part, and absent if unknown."""
 
     vendor: Text
-    """Who makes it."""
+    """Manufacturer."""
     generation: Text | MISSING = MISSING
     """Architecture in lower case, such as hopper."""
     form_factor: Text | MISSING = MISSING
-    """How it is mounted, such as SXM5 or PCIe."""
+    """Form factor, such as SXM5 or PCIe."""
     launched_on: DateText | MISSING = MISSING
-    """When it was announced or first sold."""
+    """Date of the announcement or the first sale."""
     memory_label_gb: Positive | MISSING = MISSING
-    """The figure on the label."""
+    """Memory size on the label, in GB."""
     memory_label_reading: MemoryLabelReading | MISSING = MISSING
-    """Whether the label counts 2^30 or 10^9 bytes."""
+    """Unit of the label: `binary` counts 2^30 bytes, `decimal` counts 10^9 bytes."""
     memory_kind: Text | MISSING = MISSING
     """Kind of its memory, such as HBM3e."""
     memory_reported_bytes: PositiveInteger | MISSING = MISSING
-    """What the driver reports to a process."""
+    """Memory that the driver reports to a process."""
     memory_bandwidth_bytes_per_second: Positive | MISSING = MISSING
-    """Peak rate of its own memory."""
+    """Peak bandwidth of its own memory."""
     peak_flops_per_second: PeakRates | MISSING = MISSING
     """Dense rate by number format; tensor rates accumulate in FP32."""
     power_limit_watts: Positive | MISSING = MISSING
-    """The most that it draws."""
+    """Highest power that it draws."""
     intra_node_link_id: ResourceId | MISSING = MISSING
     """Link to the other accelerators of its node."""
     inter_node_link_id: ResourceId | MISSING = MISSING
-    """Link between nodes of the vendor's reference."""
+    """Link between nodes of the vendor's reference server."""
     network_interfaces_per_device: Positive | MISSING = MISSING
-    """Interfaces of that link for each accelerator; below 1 where some share one."""
+    """Interfaces of that link for each accelerator. Below 1 if accelerators share one."""
     pcie_generation: Annotated[int, Field(ge=1, le=20, json_schema_extra={"format": "int64"})] | MISSING = (
         MISSING
     )
-    """Generation of its link to the host."""
+    """PCI Express generation of its link to the host."""
     device_count: Annotated[int, Field(ge=1, le=64, json_schema_extra={"format": "int64"})] | MISSING = (
         MISSING
     )
-    """Devices that software sees for one part, where more than one."""
+    """Devices that software sees for one part, if more than one."""
     server: ReferenceServer | MISSING = MISSING
-    """The vendor's server for it."""
+    """The vendor's server for this accelerator."""
     embodied_kg_co2e: EmbodiedEmissionsFigure | MISSING = MISSING
-    """What making one emits."""
+    """Emissions of making one accelerator."""
 
 
 class Accelerator(AcceleratorRequest, Versioned):
@@ -94,9 +94,9 @@ class AcceleratorQuery(ListQuery):
     generation: TextFilter = []
     """Generations to list."""
     min_memory_reported_bytes: NumberBound = 0.0
-    """Least memory that the driver reports."""
+    """Smallest memory that the driver reports, in bytes."""
     min_memory_bandwidth_bytes_per_second: NumberBound = 0.0
-    """Least memory bandwidth."""
+    """Smallest memory bandwidth."""
     max_power_limit_watts: NumberBound = LARGEST_BOUND
     """Highest power limit."""
 

@@ -1,1 +1,1 @@
-"""What currencies were worth in others."""
+"""Exchange rates of currencies."""

@@ -1,4 +1,4 @@
-"""Shapes of exchange rates."""
+"""Requests and answers of exchange rates."""
 
 from typing import Annotated
 
@@ -18,16 +18,16 @@ CurrencyCodes = Annotated[list[CurrencyCode], Field(max_length=50)]
 
 
 class ExchangeRateRequest(RowInput):
-    """What one unit of a currency was worth in another on a day."""
+    """Value of one unit of a currency in another currency on a day."""
 
     from_currency_code: CurrencyCode
-    """Currency of the one unit (ISO 4217)."""
+    """Currency of the one unit that is converted (ISO 4217)."""
     to_currency_code: CurrencyCode
-    """Currency that the rate counts."""
+    """Currency that the rate is counted in (ISO 4217)."""
     rate: RateText
     """Units of the second currency for one of the first, as decimal text above zero."""
     as_of: Day
-    """Day of the rate. It holds until a newer one of the same pair."""
+    """Day of the rate. The rate applies until a newer one of the same pair."""
 
 
 class ExchangeRate(ExchangeRateRequest, Versioned):

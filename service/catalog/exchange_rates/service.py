@@ -1,4 +1,4 @@
-"""What an exchange rate must obey."""
+"""Rules of exchange rates."""
 
 from service.catalog.rows import RowDocument
 from service.planning.errors import PlanningError
@@ -6,9 +6,9 @@ from service.schemas.tariffs import parse_day
 
 
 def check_rate(document: RowDocument) -> RowDocument:
-    """Nothing to add; :class:`PlanningError` for a rate between one currency, or of no day."""
+    """Returns no members. Raises :class:`PlanningError` for equal currencies, or an invalid day."""
     if document["from_currency_code"] == document["to_currency_code"]:
-        detail = "a currency is worth one of itself"
+        detail = "must be another currency than from_currency_code"
         raise PlanningError("SAME_CURRENCY", "/to_currency_code", detail)
     parse_day(document["as_of"], "/as_of")
     return {}

@@ -1,4 +1,4 @@
-"""Operations that grids alone have."""
+"""Operations that only grids have."""
 
 from functools import partial
 
@@ -21,7 +21,7 @@ router = api_router("/v1/grids", tag="grids")
 async def import_grid(
     transactions: Transactions, call: WriteContextDependency, aside: OffloadedWork, body: GridImportRequest
 ) -> Response:
-    """Create a grid with its intensity in time from a published table."""
+    """Creates a grid with its intensity over time from a published table."""
     read = await aside(partial(read_table, body))
     create = partial(service.create_row, document=read.document)
     return await run_in_threadpool(

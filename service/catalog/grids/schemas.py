@@ -1,4 +1,4 @@
-"""Shapes of grids."""
+"""Requests and answers of grids."""
 
 from typing import Annotated, Literal
 
@@ -11,7 +11,7 @@ from service.schemas.base import AnswerWarning, NotNegative, Text
 from service.schemas.carbon import CarbonIntensitySeriesInput, EmissionAccounting, EmissionRate, ZoneName
 
 MOST_CHARACTERS = 4_000_000
-"""Of a file: a year of hours of 100 regions."""
+"""Most characters of a file: a year of hours of 100 regions."""
 GridKind = TypeAliasType(
     "GridKind", Literal["country", "egrid_subregion", "bidding_zone", "cloud_region", "other"]
 )
@@ -19,51 +19,53 @@ GreenhouseGases = TypeAliasType("GreenhouseGases", Literal["co2e", "co2"])
 
 
 class GridRequest(RowInput):
-    """An electricity grid with its yearly mean, and its intensity in time where that is known."""
+    """An electricity grid with its yearly mean intensity, and its intensity over time if that is known."""
 
     code: Text
-    """The code that the source uses for the place."""
+    """Code of the place in the source."""
     kind: GridKind
-    """What the code names."""
+    """Kind of place that the code names."""
     carbon_intensity_kg_co2e_per_kwh: NotNegative
-    """Yearly mean."""
+    """Mean intensity of a year."""
     data_year: Annotated[int, Field(ge=1990, le=2100, json_schema_extra={"format": "int64"})] | MISSING = (
         MISSING
     )
-    """Year that the mean is of."""
+    """Year of the mean."""
     accounting: EmissionAccounting
-    """What is counted: emissions of generation, of the life cycle, or as the provider publishes."""
+    """Emissions that are counted: those of generation, of the life cycle, or as the provider publishes
+    them."""
     emission_rate: EmissionRate = "average"
-    """Emissions of the average kWh, or of one more."""
+    """Rate of the average kWh, or of one additional kWh."""
     greenhouse_gases: GreenhouseGases = "co2e"
-    """Whether all greenhouse gases are counted, or carbon dioxide alone."""
+    """Gases that are counted: all greenhouse gases, or carbon dioxide alone."""
     series: CarbonIntensitySeriesInput | MISSING = MISSING
-    """Intensity in time."""
+    """Intensity over time."""
     water_liters_per_kwh: NotNegative | MISSING = MISSING
-    """Water evaporated off the site for each kWh."""
+    """Water that evaporates in power plants for each kWh."""
 
 
 class GridImportRequest(RowInput):
     """A grid from a published table of hourly intensities."""
 
     code: Text
-    """The code that the source uses for the place; of AVERT the column of its region."""
+    """Code of the place in the source. For AVERT, the column of its region."""
     kind: GridKind
-    """What the code names."""
+    """Kind of place that the code names."""
     format: Literal["avert_csv", "month_hour_csv"]
-    """EPA's AVERT (marginal, lb CO2 by hour of the year), or average kg CO2e/MWh by month and hour."""
+    """Format of the file: EPA's AVERT (marginal, lb CO2 by hour of the year), or average kg CO2e/MWh by month
+    and hour."""
     content: Annotated[str, Field(min_length=1, max_length=MOST_CHARACTERS)]
-    """The file."""
+    """The file as text."""
     time_zone: ZoneName
-    """Clock by which its hours count."""
+    """Time zone of its hours."""
     accounting: EmissionAccounting = "generation"
-    """What is counted."""
+    """Emissions that are counted."""
     data_year: Annotated[int, Field(ge=1990, le=2100, json_schema_extra={"format": "int64"})] | MISSING = (
         MISSING
     )
     """Year of the series."""
     water_liters_per_kwh: NotNegative | MISSING = MISSING
-    """Water evaporated off the site for each kWh."""
+    """Water that evaporates in power plants for each kWh."""
 
 
 class Grid(GridRequest, Versioned):
@@ -76,7 +78,7 @@ class ImportedGrid(TypedDict):
     grid: Grid
     """The new row."""
     warnings: list[AnswerWarning]
-    """What the file leaves open."""
+    """Facts that the file leaves open."""
 
 
 class GridQuery(ListQuery):
@@ -87,7 +89,7 @@ class GridQuery(ListQuery):
     kind: Annotated[list[GridKind], Field(max_length=50)] = []
     """Kinds to list."""
     accounting: Annotated[list[EmissionAccounting], Field(max_length=50)] = []
-    """Ways of accounting to list."""
+    """Kinds of accounting to list."""
     emission_rate: Annotated[list[EmissionRate], Field(max_length=50)] = []
     """Kinds of emission rate to list."""
     max_carbon_intensity_kg_co2e_per_kwh: NumberBound = LARGEST_BOUND

@@ -1,4 +1,4 @@
-"""What a grid must obey, and grids from published tables of hourly intensities."""
+"""Rules of grids, and import of grids from published tables of hourly intensities."""
 
 from typing import NamedTuple
 
@@ -14,25 +14,25 @@ _WHOLE_YEAR_HOURS = 8760
 
 
 def check_grid(document: RowDocument) -> RowDocument:
-    """Nothing to add; :class:`PlanningError` for a series by the clock of a zone that does not exist."""
+    """Returns no members. Raises :class:`PlanningError` for a series in a time zone that does not exist."""
     if zone := document.get("series", {}).get("time_zone"):
         resolve_zone(zone, "/series/time_zone")
     return {}
 
 
 class ReadTable(NamedTuple):
-    """A table as a catalog row, with what it leaves open."""
+    """A table as a catalog row, with warnings about facts that it leaves open."""
 
     document: RowDocument
     warnings: list[AnswerWarning]
 
     def to_response(self, stored: RowDocument) -> ImportedGrid:
-        """The stored row beside the warnings."""
+        """Returns the stored row with the warnings."""
         return {"grid": stored, "warnings": self.warnings}  # type: ignore[typeddict-item]
 
 
 def read_table(body: GridImportRequest) -> ReadTable:
-    """The row that a published table describes."""
+    """Returns the row that a published table describes."""
     try:
         resolve_zone(body.time_zone)
         values, counted = _read_values(body)
@@ -45,13 +45,13 @@ def read_table(body: GridImportRequest) -> ReadTable:
     document["series"] = {"kind": kind, "time_zone": body.time_zone, "kg_co2e_per_kwh": list(values)}
     warnings: list[AnswerWarning] = []
     if kind == "hours_of_year" and len(values) < _WHOLE_YEAR_HOURS:
-        detail = f"{len(values)} hours: the mean of the row is theirs, and later hours have no intensity"
+        detail = f"{len(values)} hours: the mean is of these hours only, and later hours have no intensity"
         warnings.append({"code": "YEAR_INCOMPLETE", "pointer": "/content", "detail": detail})
     return ReadTable(document, warnings)
 
 
 def _read_values(body: GridImportRequest) -> tuple[tuple[float, ...], RowDocument]:
-    """The series, and what it counts."""
+    """Returns the series, and the emissions that it counts."""
     if body.format == "month_hour_csv":
         return read_month_hours(body.content), {"emission_rate": "average", "greenhouse_gases": "co2e"}
     regions = read_avert_regions(body.content)

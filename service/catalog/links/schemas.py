@@ -1,4 +1,4 @@
-"""Shapes of links."""
+"""Requests and answers of links."""
 
 from typing import Annotated, Literal
 
@@ -31,19 +31,20 @@ class LinkRequest(RowInput):
     """A link between accelerators of a node, or between nodes."""
 
     kind: LinkKind
-    """Technology."""
+    """Technology of the link."""
     scope: LinkScope
-    """What it connects."""
+    """Scope of the link: the devices of a node, or nodes."""
     bandwidth_bytes_per_second: Positive
-    """One direction, for each device."""
+    """Bandwidth of one device in one direction."""
     bidirectional_bandwidth_bytes_per_second: Positive | MISSING = MISSING
-    """Both directions together, as vendors print it."""
+    """Bandwidth of both directions together, as vendors state it."""
     latency_seconds: Positive | MISSING = MISSING
-    """One way."""
+    """Latency in one direction."""
     joined_count: Degree | MISSING = MISSING
-    """Accelerators that it joins, where that is not those of a node: cards of a bridge, GPUs of a rack."""
+    """Accelerators that the link joins, if they are not those of a node: cards of a bridge, GPUs of a
+    rack."""
     in_network_reduction: bool | MISSING = MISSING
-    """Whether its switches reduce what passes through them."""
+    """True if the switches of the link reduce the data that pass through them."""
 
 
 class Link(LinkRequest, Versioned):
@@ -58,7 +59,7 @@ class LinkQuery(ListQuery):
     scope: Annotated[list[LinkScope], Field(max_length=50)] = []
     """Scopes to list."""
     min_bandwidth_bytes_per_second: NumberBound = 0.0
-    """Least bandwidth in one direction."""
+    """Smallest bandwidth in one direction."""
 
 
 EXAMPLE: RowDocument = {

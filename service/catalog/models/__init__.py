@@ -1,1 +1,1 @@
-"""Architectures with a name."""
+"""Models: architectures with a name."""

@@ -1,4 +1,4 @@
-"""Operations that models alone have."""
+"""Operations that only models have."""
 
 from functools import partial
 
@@ -21,7 +21,7 @@ router = api_router("/v1/models", tag="models")
 async def import_model(
     transactions: Transactions, call: WriteContextDependency, aside: OffloadedWork, body: ModelImportRequest
 ) -> Response:
-    """Create a model from a published Hugging Face config.json."""
+    """Creates a model from a published Hugging Face config.json."""
     read = await aside(partial(read_config, body))
     create = partial(service.create_row, document=read.document)
     return await run_in_threadpool(

@@ -1,4 +1,4 @@
-"""Shapes of models."""
+"""Requests and answers of models."""
 
 from pydantic import MISSING
 from typing_extensions import TypedDict
@@ -10,7 +10,7 @@ from service.schemas.base import AnswerWarning, ForeignObject, Integer, Size
 
 
 class ModelRequest(RowInput):
-    """An architecture with a name."""
+    """A model: an architecture with a name."""
 
     architecture: Architecture
     """Layers with shapes."""
@@ -22,25 +22,25 @@ class Model(ModelRequest, Versioned):
     """A model of the catalog."""
 
     parameter_count: Integer
-    """As PyTorch counts the parameters of the class: tied ones once, buffers not."""
+    """Parameters as PyTorch counts those of the model class: tied ones once, buffers not."""
     active_parameter_count: Integer
     """Parameters that one token uses."""
 
 
 class ModelImportRequest(RowInput):
-    """A model by its published config.json."""
+    """A model given by its published `config.json`."""
 
     config: ForeignObject
     """The parsed config.json, as published."""
 
 
 class ImportedModel(TypedDict):
-    """The model that was stored, and what the configuration left open."""
+    """The stored model, and what its configuration leaves open."""
 
     model: Model
     """The model as stored."""
     warnings: list[AnswerWarning]
-    """What the configuration left open, and what was taken."""
+    """Facts that the configuration leaves open, and the values that were assumed."""
 
 
 class ModelQuery(ListQuery):

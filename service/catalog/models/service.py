@@ -1,4 +1,4 @@
-"""What follows from the architecture of a model, and models from published configurations."""
+"""Parameter counts of models, and import of models from published configurations."""
 
 from typing import NamedTuple
 
@@ -13,7 +13,7 @@ from service.schemas.base import AnswerWarning
 
 
 def count_parameters(document: RowDocument) -> RowDocument:
-    """The counts that the row keeps; :class:`PlanningError` for an architecture that contradicts itself."""
+    """Returns the counts of a row. Raises :class:`PlanningError` for a contradictory architecture."""
     try:
         profile = build_profile(to_planning(Architecture.model_validate(document["architecture"])))
     except PlanningError as error:
@@ -25,7 +25,7 @@ def count_parameters(document: RowDocument) -> RowDocument:
 
 
 def add_architecture(row: RowDocument) -> RowDocument:
-    """A shipped model is a published configuration, from which its architecture follows, or a description."""
+    """Returns a shipped row with its architecture, which follows from its configuration if it has one."""
     if "config" not in row:
         return row
     imported = import_config(row.pop("config"))
@@ -36,18 +36,18 @@ def add_architecture(row: RowDocument) -> RowDocument:
 
 
 class ReadConfig(NamedTuple):
-    """A configuration as a catalog row, with what it left open."""
+    """A configuration as a catalog row, with warnings about facts that it leaves open."""
 
     document: RowDocument
     warnings: list[AnswerWarning]
 
     def to_response(self, stored: RowDocument) -> ImportedModel:
-        """The stored row beside the warnings."""
+        """Returns the stored row with the warnings."""
         return {"model": stored, "warnings": self.warnings}  # type: ignore[typeddict-item]
 
 
 def read_config(body: ModelImportRequest) -> ReadConfig:
-    """The row that a published configuration describes."""
+    """Returns the row that a published configuration describes."""
     try:
         imported = import_config(body.config)
     except PlanningError as error:
@@ -71,7 +71,7 @@ def read_config(body: ModelImportRequest) -> ReadConfig:
             {
                 "code": "QUANTIZATION_NOT_STORED",
                 "pointer": "/config/quantization_config",
-                "detail": "a row holds shapes; a question says how weights are stored by weight_format",
+                "detail": "the row holds only shapes; a request sets the storage of weights by weight_format",
             }
         )
     return ReadConfig(document, warnings)

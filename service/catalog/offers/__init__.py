@@ -1,1 +1,1 @@
-"""Dated prices."""
+"""Offers: dated prices of instances with accelerators."""

@@ -1,4 +1,4 @@
-"""Operations that offers alone have."""
+"""Operations that only offers have."""
 
 from functools import partial
 
@@ -24,7 +24,7 @@ async def import_offers(
     beside: OffloadedLargeWork,
     body: OfferImportRequest,
 ) -> Response:
-    """Create or version the offers of a price list in the format of its publisher, all or none of them."""
+    """Creates or updates the offers of a price list in the format of its publisher, all or none of them."""
     known = partial(list_known_accelerators, tenant_id=call.subject.tenant_id)
     accelerators = await run_in_threadpool(transactions.read, known)
     listed = await aside(partial(read_list, body, body.content, accelerators))

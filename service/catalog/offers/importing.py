@@ -1,4 +1,4 @@
-"""Price lists of others as offers of the catalog."""
+"""Import of price lists in other formats as offers of the catalog."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -32,24 +32,24 @@ _NAME_LENGTH: Final = 500
 
 
 def list_known_accelerators(session: Reader, tenant_id: str) -> ListedAccelerators:
-    """The accelerators that a tenant sees, by every name."""
+    """Returns the accelerators that a tenant sees, by every name."""
     return index_by_name(repository.list_visible_rows(session, ACCELERATORS, tenant_id))
 
 
 def index_by_name(rows: Iterable[RowDocument]) -> ListedAccelerators:
-    """Accelerators by every name."""
+    """Returns accelerators by every name."""
     return build_accelerators(
         {row["id"]: (row.get("memory_label_gb"), (row["name"], *row.get("aliases", ()))) for row in rows}
     )
 
 
 def read_list(body: PriceList, content: str, accelerators: ListedAccelerators) -> ReadOffers:
-    """The offers of a price list; 422 where the content is no such list."""
+    """Returns the offers of a price list. Raises a 422 problem if the content is no such list."""
     check_as_of(body.as_of)
     provider = PROVIDERS.get(body.format, "") if body.provider is MISSING else body.provider
     if not provider:
         raise _build_refusal(
-            "/provider", "PROVIDER_REQUIRED", "this format does not say whose prices it holds"
+            "/provider", "PROVIDER_REQUIRED", "this format does not name the provider of its prices"
         )
     accelerator = None if body.accelerator_id is MISSING else body.accelerator_id
     try:
@@ -63,7 +63,7 @@ def read_list(body: PriceList, content: str, accelerators: ListedAccelerators) -
 
 
 def check_as_of(as_of: str) -> None:
-    """422 for a date that no calendar has."""
+    """Raises a 422 problem for a date that no calendar has."""
     try:
         parse_last_day(as_of)
     except ValueError as error:
@@ -75,13 +75,13 @@ def _build_refusal(pointer: str, code: str, detail: str) -> Unprocessable:
 
 
 def store_list(session: Writer, tenant_id: str, body: PriceList, listed: ReadOffers) -> ImportResult:
-    """Create or version the offers of a list; one that the catalog has from a later day stays."""
+    """Creates or updates the offers of a list. An offer with a later date in the catalog stays."""
     documents = [_to_document(offer, body) for offer in listed.offers]
     return import_rows(session, OFFERS, tenant_id, documents, is_older=is_older)
 
 
 def is_older(sent: RowDocument, seen: RowDocument) -> bool:
-    """Whether a price that is sent held before the one that is there."""
+    """Returns true if a price that is sent is dated before the stored one."""
     try:
         return bool(parse_last_day(sent["as_of"]) < parse_last_day(seen["as_of"]))
     except ValueError:
@@ -90,7 +90,7 @@ def is_older(sent: RowDocument, seen: RowDocument) -> bool:
 
 
 def _to_document(offer: ListedOffer, body: PriceList) -> RowDocument:
-    """An offer as a row, with the same checks as one that a caller sends."""
+    """Returns an offer as a row, checked like a row that a caller sends."""
     source = body.source.model_dump(mode="json")
     row = {
         "id": offer.id,
@@ -136,7 +136,7 @@ def _to_commitment(term: CommitmentTerm | None, code: str) -> RowDocument | None
 
 
 def to_response(listed: ReadOffers, imported: ImportResult) -> ImportedOffers:
-    """What became of every row of a list."""
+    """Returns the outcome of every row of a list."""
     refused, reasons = list_refusals([*listed.refused, *_list_not_stored(listed, imported)])
     return {
         "created": imported.created,
@@ -149,7 +149,7 @@ def to_response(listed: ReadOffers, imported: ImportResult) -> ImportedOffers:
 
 
 def list_refusals(refused: Sequence[RefusedOffer]) -> tuple[list[RefusedRow], list[RefusedRowCount]]:
-    """The first refusals with their reasons, and how many there are for each."""
+    """Returns the first refusals with their reasons, and the number of refusals for each reason."""
     first: list[RefusedRow] = [
         {"pointer": one.pointer, "code": one.code, "detail": one.detail} for one in refused[:REFUSED_LISTED]
     ]

@@ -1,4 +1,4 @@
-"""Shapes of offers."""
+"""Requests and answers of offers."""
 
 from typing import Annotated, Literal
 
@@ -19,29 +19,29 @@ LONGEST_TERM_DAYS = 3660
 
 
 class OfferCommitment(StrictModel):
-    """What is agreed before the first hour; amounts are for one instance, in the currency of the price."""
+    """Terms that are agreed in advance. Amounts are for one instance, in the currency of the price."""
 
     term_days: Annotated[int, Field(ge=1, le=LONGEST_TERM_DAYS, json_schema_extra={"format": "int64"})]
-    """Length of the term; a year counts 365 days."""
+    """Length of the term. A year counts 365 days."""
     upfront_per_instance: MoneyInput | MISSING = MISSING
-    """Paid at the start for the whole term."""
+    """Amount that is paid at the start for the whole term."""
     hourly_per_instance: MoneyInput | MISSING = MISSING
-    """Paid for every hour of the term, used or not."""
+    """Amount that is paid for every hour of the term, used or not."""
     minimum_instances: Degree | MISSING = MISSING
-    """Fewest instances that the term is sold for."""
+    """Smallest number of instances that the term is sold for."""
     minimum_spend_per_hour: MoneyInput | MISSING = MISSING
-    """Least spend of an hour that the term is sold for."""
+    """Smallest hourly spend that the term is sold for."""
 
 
 class OfferRequest(RowInput):
     """A dated price of renting an instance."""
 
     provider: Text
-    """Who rents it out."""
+    """Provider that rents the instance out."""
     region: Text | MISSING = MISSING
-    """Where it is, as the provider calls it."""
+    """Region, as the provider names it."""
     zone: Text | MISSING = MISSING
-    """Part of the region that the price holds for, where prices differ within it."""
+    """Part of the region that the price applies to, if prices differ within the region."""
     instance_type: Text | MISSING = MISSING
     """The provider's name of the instance."""
     accelerator_id: ResourceId
@@ -49,36 +49,36 @@ class OfferRequest(RowInput):
     accelerator_count: Degree = 1
     """Accelerators of one instance."""
     purchase_option: PurchaseOption
-    """On what terms. Under committed an amount of use or spend is promised, under reserved an instance is
-    kept, and a capacity block is paid as a whole, up front."""
+    """Purchase option. `committed` promises an amount of use or spend, `reserved` keeps an instance
+    available, and `capacity_block` is paid as a whole in advance."""
     price_per_instance_hour: MoneyInput | MISSING = MISSING
-    """Price of the whole instance, with all its accelerators; under a commitment everything that is paid
-    over its hours. Left out where the commitment states its parts."""
+    """Hourly price of the whole instance with all its accelerators. Under a commitment, all payments over its
+    hours. Left out if the commitment states its parts."""
     commitment: OfferCommitment | MISSING = MISSING
     """Length and parts of a reserved or committed term, or of a capacity block."""
     billing_increment_seconds: Size | MISSING = MISSING
-    """Use is rounded up to a multiple of it."""
+    """Increment that use is rounded up to."""
     minimum_billed_seconds: Size | MISSING = MISSING
-    """Least use that is billed."""
+    """Shortest use that is billed."""
     includes: Annotated[list[OfferInclusion], Field(max_length=6)] | MISSING = MISSING
-    """What the price covers beside the accelerators; left out where that is not known."""
+    """Parts that the price covers beside the accelerators. Left out if that is unknown."""
     as_of: DateText
-    """When the price held."""
+    """Date of the price."""
     valid_from: DateText | MISSING = MISSING
-    """From when it holds."""
+    """First day on which the price applies."""
     valid_until: DateText | MISSING = MISSING
-    """Last day, month or year in which it holds."""
+    """Last day, month or year in which the price applies."""
     doubt: Text | MISSING = MISSING
-    """Why the figure may be wrong; estimates that use it say so."""
+    """Reason why the price may be wrong. Estimates that use it repeat the reason."""
 
 
 class Offer(OfferRequest, Versioned):
     """An offer of the catalog."""
 
     effective_price_per_instance_hour: MoneyInput
-    """Price of the whole instance for an hour; under a commitment, everything paid over the hours of it."""
+    """Hourly price of the whole instance. Under a commitment, all payments over its hours."""
     price_per_device_hour: MoneyInput
-    """The effective price of the instance over its accelerators."""
+    """Effective price of the instance over its accelerators."""
 
 
 class OfferQuery(ListQuery):
@@ -102,28 +102,28 @@ LONGEST_CONTENT = 8 * 2**20
 
 
 class PriceListSource(StrictModel):
-    """Where a price list comes from."""
+    """Source of a price list."""
 
     citation: Annotated[str, Field(min_length=1, max_length=1000, pattern=r"^[^\x00-\x1f\x7f]*$")]
-    """Document, publisher and how it was read."""
+    """Document, publisher and way of access."""
     url: Annotated[str, Field(max_length=500, pattern=r"^https://[!-~]+$")] | MISSING = MISSING
     licence: Text | MISSING = MISSING
 
 
 class PriceList(StrictModel):
-    """What a price list in the format of its publisher does not say itself."""
+    """Facts that a price list in the format of its publisher does not state."""
 
     format: OfferFormat
     """Format of the list: the catalog CSV of SkyPilot or gpuhunt (of one provider), the TPU prices of
     gpuhunt, instances of ec2instances.info, or custom prices of OpenCost."""
     provider: Text | MISSING = MISSING
-    """Whose prices these are, such as aws; needed where the format does not say."""
+    """Provider of the prices, such as aws. Required if the format does not state it."""
     accelerator_id: ResourceId | MISSING = MISSING
-    """Which accelerator an OpenCost price document prices; it names none."""
+    """Accelerator of an OpenCost price document, which names none."""
     as_of: DateText
-    """When the prices held."""
+    """Date of the prices."""
     valid_until: DateText | MISSING = MISSING
-    """Last day, month or year in which they hold."""
+    """Last day, month or year in which the prices apply."""
     source: PriceListSource
 
 
@@ -136,40 +136,40 @@ class OfferImportRequest(PriceList):
 
 @with_config(use_attribute_docstrings=True)
 class RefusedRow(TypedDict):
-    """A row of the list that is no offer."""
+    """A row of a price list that is not an offer."""
 
     pointer: str
-    """Line of a table, the header being /1, or JSON Pointer into a document."""
+    """Line of a table (the header is /1), or JSON Pointer into a document."""
     code: str
     """Stable name of the reason."""
     detail: str
-    """What is wrong with it."""
+    """Description of the reason."""
 
 
 @with_config(use_attribute_docstrings=True)
 class RefusedRowCount(TypedDict):
-    """How many rows were refused for one reason."""
+    """Rows that were refused for one reason."""
 
     code: str
     """Stable name of the reason."""
     row_count: Integer
-    """Rows refused for it."""
+    """Number of rows."""
 
 
 @with_config(use_attribute_docstrings=True)
 class ImportedOffers(TypedDict):
-    """What became of the rows of a price list."""
+    """Result of importing a price list."""
 
     created: list[ResourceId]
-    """Ids of offers that are new."""
+    """Ids of new offers."""
     changed: list[ResourceId]
-    """Ids of offers that got a new version."""
+    """Ids of offers that have a new version."""
     unchanged: list[ResourceId]
-    """Ids of offers that were stored like this already."""
+    """Ids of offers that were already stored with the same content."""
     refused: list[RefusedRow]
-    """The first thousand rows that are no offers, with the reason."""
+    """First thousand rows that are not offers, with the reason."""
     refused_reasons: list[RefusedRowCount]
-    """All that were refused, by reason."""
+    """All refused rows by reason."""
     row_count: Integer
     """Rows, or prices of a document, that were read."""
 

@@ -1,4 +1,4 @@
-"""What an offer costs an hour, and whether what it says fits together."""
+"""Hourly price of an offer, and the checks that its terms are consistent."""
 
 from collections.abc import Iterator
 from decimal import Decimal
@@ -23,7 +23,7 @@ def _get_amount(holder: RowDocument, member: str) -> Decimal | None:
 
 
 def parse_term(document: RowDocument) -> CommitmentTerm | None:
-    """The term of an offer, if it states one."""
+    """Returns the term of an offer, if it has one."""
     commitment = document.get("commitment")
     if commitment is None:
         return None
@@ -34,12 +34,12 @@ def parse_term(document: RowDocument) -> CommitmentTerm | None:
 
 
 def compute_instance_price(document: RowDocument) -> Decimal:
-    """Effective price of an instance for an hour."""
+    """Returns the effective price of an instance for an hour."""
     return compute_effective_price(_get_amount(document, "price_per_instance_hour"), parse_term(document))
 
 
 def get_currency(document: RowDocument) -> str:
-    """The one currency of an offer."""
+    """Returns the currency of an offer, which all its amounts must have."""
     codes = dict(_list_currencies(document))
     code = next(iter(codes.values()), "")
     for pointer, other in codes.items():
@@ -58,10 +58,10 @@ def _list_currencies(document: RowDocument) -> Iterator[tuple[str, str]]:
 
 
 def derive_prices(document: RowDocument) -> RowDocument:
-    """The members that follow from an offer; refuses one that contradicts itself."""
+    """Returns the members that follow from an offer. Refuses an offer that contradicts itself."""
     check_days(document)
     if "commitment" in document and document["purchase_option"] in _WITHOUT_TERM:
-        raise PlanningError("TERM_NOT_EXPECTED", "/commitment", "on demand and spot commit to nothing")
+        raise PlanningError("TERM_NOT_EXPECTED", "/commitment", "on_demand and spot have no commitment")
     code = get_currency(document)
     each = compute_instance_price(document)
     device = device_price(each, document.get("accelerator_count", 1))
@@ -72,7 +72,7 @@ def derive_prices(document: RowDocument) -> RowDocument:
 
 
 def check_days(document: RowDocument) -> None:
-    """Refuse dates that no calendar has, and a validity that ends before it begins."""
+    """Refuses dates that no calendar has, and a validity that ends before it begins."""
     for member in ("as_of", "valid_from", "valid_until"):
         if member in document:
             try:

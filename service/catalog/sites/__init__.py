@@ -1,1 +1,1 @@
-"""Buildings."""
+"""Buildings that house devices."""

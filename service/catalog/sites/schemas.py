@@ -1,4 +1,4 @@
-"""Shapes of sites."""
+"""Requests and answers of sites."""
 
 from typing import Annotated
 
@@ -14,15 +14,15 @@ class SiteRequest(RowInput):
     """A building or a fleet of buildings."""
 
     pue: Annotated[float, Field(ge=1, le=10)]
-    """Power usage effectiveness: facility energy over IT energy."""
+    """Power usage effectiveness: energy of the facility over energy of the IT equipment."""
     grid_id: ResourceId | MISSING = MISSING
-    """Grid that it draws from."""
+    """Grid that the site draws from."""
     water_usage_effectiveness_liters_per_kwh: NotNegative | MISSING = MISSING
-    """Water evaporated on the site for each kWh of IT energy."""
+    """Water that evaporates on the site for each kWh of IT energy."""
     tariff_id: ResourceId | MISSING = MISSING
-    """Tariff of the catalog that its electricity is charged by."""
+    """Tariff of the catalog that the site's electricity is billed by."""
     time_zone: TimeZone | MISSING = MISSING
-    """IANA name of its local clock."""
+    """IANA name of the site's time zone."""
 
 
 class Site(SiteRequest, Versioned):

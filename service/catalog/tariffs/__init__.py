@@ -1,1 +1,1 @@
-"""What electricity is charged by."""
+"""Electricity tariffs."""

@@ -1,4 +1,4 @@
-"""Operations that tariffs alone have."""
+"""Operations that only tariffs have."""
 
 from functools import partial
 from typing import Annotated
@@ -22,7 +22,7 @@ router = api_router("/v1/tariffs", tag="tariffs")
 async def import_tariff(
     transactions: Transactions, call: WriteContextDependency, aside: OffloadedWork, body: TariffImportRequest
 ) -> Response:
-    """Create a tariff from a rate of OpenEI's utility rate database, or from the prices of a market."""
+    """Creates a tariff from a rate of OpenEI's utility rate database, or from the prices of a market."""
     read = await aside(partial(read_tariff, body))
     create = partial(service.create_row, document=read.document)
     return await run_in_threadpool(
@@ -38,6 +38,6 @@ def export_tariff(
     query: Annotated[ExportQuery, Query()],
     if_none_match: IfNoneMatch = "",
 ) -> Response:
-    """A tariff as a rate of OpenEI's utility rate database, with what such a rate cannot say."""
+    """Returns a tariff as a rate of OpenEI's utility rate database, with the terms that such a rate lacks."""
     row = transactions.read(lambda session: service.get_row(session, TARIFFS, caller.tenant_id, row_id))
     return build_row_response(row, if_none_match, lambda row: export_rate(row, query.on))

@@ -1,4 +1,4 @@
-"""What a tariff must obey, and tariffs from and to other formats."""
+"""Rules of tariffs, and their import from and export to other formats."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -33,9 +33,10 @@ _ZONE_LENGTH = 40
 
 
 def check_terms(document: RowDocument) -> RowDocument:
-    """Nothing to add; :class:`PlanningError` for terms that contradict themselves.
+    """Returns no members. Raises :class:`PlanningError` for terms that contradict themselves.
 
-    Or with which an ordinary bill takes too much: who names a stored tariff does not choose what it takes.
+    Terms with which an ordinary bill takes too much computation are refused too, because a caller who names a
+    stored tariff cannot choose its cost.
     """
     tariff = to_planning(parse_terms(document))
     estimate_ordinary_effort(tariff).check(MOST_ORDINARY_STEPS, "/revisions", "TARIFF_TOO_COSTLY")
@@ -43,7 +44,7 @@ def check_terms(document: RowDocument) -> RowDocument:
 
 
 class ReadTariff(NamedTuple):
-    """A file of another format as a catalog row, with what became of its parts."""
+    """A file of another format as a catalog row, with the outcome of its parts."""
 
     document: RowDocument
     refused: list[AnswerWarning]
@@ -51,7 +52,7 @@ class ReadTariff(NamedTuple):
     warnings: list[AnswerWarning]
 
     def to_response(self, stored: RowDocument) -> ImportedTariff:
-        """The stored row beside the lists."""
+        """Returns the stored row with the lists."""
         return {
             "tariff": stored,  # type: ignore[typeddict-item]
             "refused": self.refused,
@@ -61,12 +62,12 @@ class ReadTariff(NamedTuple):
 
 
 def read_tariff(body: UrdbTariffImportRequest | MarketTariffImportRequest) -> ReadTariff:
-    """The row that a file of another format describes."""
+    """Returns the row that a file of another format describes."""
     return read_rate(body) if isinstance(body, UrdbTariffImportRequest) else read_market(body)
 
 
 def read_market(body: MarketTariffImportRequest) -> ReadTariff:
-    """The row of one charge by the prices of a market."""
+    """Returns the row of a tariff with one charge at the prices of a market."""
     try:
         zone = resolve_zone(body.time_zone)
         series = read_entsoe_prices(body.content)
@@ -74,7 +75,7 @@ def read_market(body: MarketTariffImportRequest) -> ReadTariff:
         field = FieldError(error.pointer, error.code, error.detail)
         raise Unprocessable("The prices cannot be imported", field) from error
     if not np.isfinite(series.prices.values).all() or len(series.prices.values) > MOST_VALUES:
-        detail = f"prices of consecutive intervals without a gap, at most {MOST_VALUES:,}, make a charge"
+        detail = f"must have prices of consecutive intervals without a gap, at most {MOST_VALUES:,}"
         raise Unprocessable("The prices cannot be imported", FieldError("/content", "PRICE_FILE", detail))
     charge = RealTimeCharge(
         name="market", prices=series.prices, adder=Decimal(body.adder), factor=Decimal(body.factor)
@@ -92,7 +93,7 @@ def read_market(body: MarketTariffImportRequest) -> ReadTariff:
 
 
 def read_rate(body: UrdbTariffImportRequest) -> ReadTariff:
-    """The row that a rate describes; what no tariff can say is refused by name, unless it is excluded."""
+    """Returns the row of a rate. Keys that a tariff cannot express are refused, unless they are excluded."""
     try:
         whole = tariff_from_urdb(body.urdb, time_zone=body.time_zone)
         _check_excluded(body)
@@ -102,7 +103,7 @@ def read_rate(body: UrdbTariffImportRequest) -> ReadTariff:
         raise Unprocessable("The rate cannot be imported", field) from error
     if kept.refused:
         raise Unprocessable(
-            "The rate says what no tariff can; keys named in excluded_keys are left out",
+            "The rate has keys that a tariff cannot express; excluded_keys leaves keys out",
             *(_to_field_error(finding) for finding in kept.refused[:ERROR_LIMIT]),
         )
     return ReadTariff(
@@ -127,11 +128,11 @@ def _check_excluded(body: UrdbTariffImportRequest) -> None:
     for place, key in enumerate(body.excluded_keys):
         if key not in rate:
             field = FieldError(f"/excluded_keys/{place}", "URDB_KEY_ABSENT", "the rate has no such key")
-            raise Unprocessable("A key to leave out is not there", field)
+            raise Unprocessable("A key of excluded_keys does not exist", field)
 
 
 def _list_excluded_warnings(excluded: Iterable[str], whole: UrdbImport) -> list[AnswerWarning]:
-    """Every excluded key, with the reasons why it would have been refused."""
+    """Returns every excluded key, with the reasons why it would have been refused."""
     listed: list[AnswerWarning] = []
     for key in dict.fromkeys(excluded):
         name = build_pointer([key]).removeprefix("/")
@@ -144,7 +145,7 @@ def _list_excluded_warnings(excluded: Iterable[str], whole: UrdbImport) -> list[
 
 
 def _list_bill_warnings(imported: UrdbImport) -> Iterable[AnswerWarning]:
-    """What a rate says of bills and no tariff holds."""
+    """Yields warnings about facts of a rate that concern bills and that a tariff does not hold."""
     if imported.year_zero_peaks_kw is not None:
         detail = "peaks of the year before the load are of a customer: give them with a bill as monthly_peaks"
         yield {"code": "PEAKS_NOT_STORED", "pointer": f"{_URDB}/x_billing_demand", "detail": detail}
@@ -163,7 +164,7 @@ def _build_row(body: UrdbTariffImportRequest, imported: UrdbImport) -> RowDocume
 
 
 def _check_document(document: RowDocument, at: str) -> RowDocument:
-    """A document that keeps to the shape and the rules of tariffs; what does not is told of the file."""
+    """Returns the document as a valid tariff row. Raises a problem that points at the file."""
     try:
         row = TariffRequest.model_validate(document).model_dump(mode="json")
         check_terms(row)
@@ -176,7 +177,7 @@ def _check_document(document: RowDocument, at: str) -> RowDocument:
         field = FieldError(error.pointer if own else at, error.code, detail)
     else:
         return row
-    raise Unprocessable("The file makes no sound tariff", field)
+    raise Unprocessable("The file does not make a valid tariff", field)
 
 
 def _apply_start_date(body: UrdbTariffImportRequest, tariff: Tariff) -> Tariff:
@@ -192,13 +193,13 @@ def _apply_start_date(body: UrdbTariffImportRequest, tariff: Tariff) -> Tariff:
 
 
 def _fold_text(text: str, length: int) -> str:
-    """On one line, and cut where it is too long."""
+    """Returns the text on one line, cut to ``length``."""
     line = " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
     return line if len(line) <= length else f"{line[: length - 3]}..."
 
 
 def export_rate(document: RowDocument, on: str) -> ExportedTariff:
-    """A stored tariff as a rate of version 8, with what such a rate cannot say."""
+    """Returns a stored tariff as a rate of version 8, with the terms that such a rate lacks."""
     tariff = to_planning(parse_terms(document))
     try:
         wanted = parse_day(on, "/query/on") if on else None

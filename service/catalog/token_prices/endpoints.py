@@ -1,4 +1,4 @@
-"""Operations that token prices alone have."""
+"""Operations that only token prices have."""
 
 from functools import partial
 
@@ -24,7 +24,7 @@ async def import_token_prices(
     beside: OffloadedLargeWork,
     body: TokenPriceImportRequest,
 ) -> Response:
-    """Create or version the token prices of a list in the format of its publisher, all or none of them."""
+    """Creates or updates the token prices of a list in the format of its publisher, all or none of them."""
     known = partial(list_known_models, tenant_id=call.subject.tenant_id)
     models = await run_in_threadpool(transactions.read, known)
     listed = await aside(partial(read_list, body, models))

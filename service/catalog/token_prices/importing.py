@@ -1,4 +1,4 @@
-"""Token price lists of others as rows of the catalog."""
+"""Import of token price lists in other formats as rows of the catalog."""
 
 from collections.abc import Iterator
 from decimal import Decimal
@@ -25,13 +25,13 @@ from service.planning.errors import PlanningError
 
 
 def list_known_models(session: Reader, tenant_id: str) -> dict[str, str]:
-    """Ids of the models that a tenant sees, by every name in lower case."""
+    """Returns the ids of the models that a tenant sees, by every name in lower case."""
     rows = repository.list_visible_rows(session, MODELS, tenant_id)
     return {name.lower(): row["id"] for row in rows for name in (*row["aliases"], row["id"])}
 
 
 def read_list(body: TokenPriceImportRequest, models: dict[str, str]) -> ReadList:
-    """The prices of a list; 422 where the content is no such list."""
+    """Returns the prices of a list. Raises a 422 problem if the content is no such list."""
     check_as_of(body.as_of)
     provider = None if body.provider is MISSING else body.provider
     try:
@@ -44,7 +44,7 @@ def read_list(body: TokenPriceImportRequest, models: dict[str, str]) -> ReadList
 def store_list(
     session: Writer, tenant_id: str, body: TokenPriceImportRequest, listed: ReadList
 ) -> ImportResult:
-    """Create or version the prices of a list; one that the catalog has from a later day stays."""
+    """Creates or updates the prices of a list. A price with a later date in the catalog stays."""
     documents = [_to_document(price, body) for price in listed.prices]
     return import_rows(session, TOKEN_PRICES, tenant_id, documents, is_older=is_older)
 
@@ -73,7 +73,7 @@ def _to_usd(amount: Decimal | None) -> RowDocument | None:
 
 
 def to_response(listed: ReadList, imported: ImportResult) -> ImportedTokenPrices:
-    """What became of every model of a list."""
+    """Returns the outcome of every model of a list."""
     refused, reasons = list_refusals([*listed.refused, *_list_not_stored(listed, imported)])
     return {
         "created": imported.created,

@@ -1,4 +1,4 @@
-"""Shapes of token prices."""
+"""Requests and answers of token prices."""
 
 from typing import Annotated, Literal
 
@@ -12,24 +12,24 @@ from service.schemas.base import Integer, MoneyInput, ResourceId, StrictModel, T
 
 
 class TokenPriceRequest(RowInput):
-    """What a provider charges for tokens of a model: a list price, for comparison."""
+    """A provider's list price for tokens of a model, for comparison."""
 
     provider: Text
-    """Who serves the model."""
+    """Provider that serves the model."""
     model_name: Text
     """The provider's name of the model."""
     model_id: ResourceId | MISSING = MISSING
     """Model of the catalog with the same architecture."""
     input_price_per_million_tokens: MoneyInput
-    """Price of a million tokens that are sent."""
+    """Price of a million input tokens."""
     output_price_per_million_tokens: MoneyInput
-    """Price of a million tokens that are generated."""
+    """Price of a million generated tokens."""
     cached_input_price_per_million_tokens: MoneyInput | MISSING = MISSING
-    """Price of a million tokens that are sent and were cached."""
+    """Price of a million input tokens that are found in a cache."""
     as_of: DateText
-    """When the price held."""
+    """Date of the price."""
     doubt: Text | MISSING = MISSING
-    """Why the figure may be wrong."""
+    """Reason why the price may be wrong."""
 
 
 class TokenPrice(TokenPriceRequest, Versioned):
@@ -56,28 +56,28 @@ class TokenPriceImportRequest(StrictModel):
     content: Annotated[str, Field(min_length=1, max_length=LONGEST_CONTENT)]
     """The file as text."""
     provider: Text | MISSING = MISSING
-    """Only prices of this provider, as the list calls it; by default all."""
+    """Provider whose prices to import, as the list names it. Defaults to all providers."""
     as_of: DateText
-    """When the prices held."""
+    """Date of the prices."""
     source: PriceListSource
 
 
 @with_config(use_attribute_docstrings=True)
 class ImportedTokenPrices(TypedDict):
-    """What became of the models of a price list."""
+    """Result of importing a list of token prices."""
 
     created: list[ResourceId]
-    """Ids of token prices that are new."""
+    """Ids of new token prices."""
     changed: list[ResourceId]
-    """Ids of token prices that got a new version."""
+    """Ids of token prices that have a new version."""
     unchanged: list[ResourceId]
-    """Ids of token prices that were stored like this already."""
+    """Ids of token prices that were already stored with the same content."""
     refused: list[RefusedRow]
-    """The first thousand models without a price of tokens, with the reason."""
+    """First thousand models without a price of tokens, with the reason."""
     refused_reasons: list[RefusedRowCount]
-    """All that were refused, by reason."""
+    """All refused models by reason."""
     row_count: Integer
-    """Models that were read."""
+    """Number of models that were read."""
 
 
 EXAMPLE: RowDocument = {

@@ -1,4 +1,4 @@
-"""What a token price must obey."""
+"""Rules of token prices."""
 
 from service.catalog.offers.service import check_days
 from service.catalog.rows import RowDocument
@@ -12,7 +12,7 @@ _PRICES = (
 
 
 def check_prices(document: RowDocument) -> RowDocument:
-    """Nothing to add; :class:`PlanningError` for prices of two currencies, of 0, or of no day."""
+    """Returns no members. Raises :class:`PlanningError` for mixed currencies, a zero or a bad date."""
     check_days(document)
     amounts = {member: document[member] for member in _PRICES if member in document}
     code = document[_PRICES[0]]["currency_code"]

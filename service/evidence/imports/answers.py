@@ -1,4 +1,4 @@
-"""Runs of a file as measured answers: figures of estimates beside the question that they answer."""
+"""Runs of a file as measured answers: each figure of an estimate with the question that it answers."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
@@ -37,12 +37,12 @@ class MeasuredAnswerFigure(NamedTuple):
 
 
 def resolve_kind(run: MeasuredFileRun) -> str:
-    """The kind of workload that a run measured."""
+    """Returns the kind of workload that a run measured."""
     return TRAINING if any(one.metric in _OF_TRAINING for one in run.readings) else INFERENCE
 
 
 def list_measured(run: MeasuredFileRun, question: EstimateQuestion) -> Iterator[MeasuredAnswerFigure]:
-    """The figures of a run that an estimate answers; raises RowError where there is none."""
+    """Yields the figures of a run that an estimate answers. Raises RowError if there is none."""
     found = [
         *_list_serving_figures(run, question),
         *_list_training_figures(run, question),
@@ -72,7 +72,7 @@ def _list_serving_figures(run: MeasuredFileRun, question: EstimateQuestion) -> I
             median = "/median" if reading.statistic == "p50" else ""
             yield MeasuredAnswerFigure(reading.pointer, family + median, reading.value)
     if question["workload"]["kind"] == INFERENCE and "request_rate_per_second" not in question["workload"]:
-        # At a given rate of arrivals the throughput is the rate.
+        # At a given arrival rate the throughput is that rate.
         yield from _list_output_rates(run, question["workload"])
     for metric, family in (
         (serving.POWER, "serving_power"),
@@ -84,7 +84,7 @@ def _list_serving_figures(run: MeasuredFileRun, question: EstimateQuestion) -> I
 
 
 def _list_output_rates(run: MeasuredFileRun, workload: Mapping[str, Any]) -> Iterator[MeasuredAnswerFigure]:
-    """Output tokens per second of the whole cluster, from whatever rate the file has."""
+    """Yields output tokens per second of the whole cluster, from the first rate that the file has."""
     inputs, outputs = (_compute_mean_tokens(workload[f"{side}_tokens"]) for side in ("input", "output"))
     for metric, share in (
         (serving.OUTPUT, 1.0),
@@ -131,7 +131,7 @@ def _list_training_figures(
 
 
 def _list_startup_figures(run: MeasuredFileRun, question: EstimateQuestion) -> Iterator[MeasuredAnswerFigure]:
-    """What a started engine holds beside its cache, with the cache that the requests asked for take."""
+    """Yields the memory of a started engine, with the cache that the request's sequences take."""
     if question["workload"]["kind"] != INFERENCE or not run.find_reading(engine_logs.WEIGHTS):
         return
     parts = {
@@ -159,7 +159,7 @@ def _list_startup_figures(run: MeasuredFileRun, question: EstimateQuestion) -> I
 
 
 def _find_binding_reading(run: MeasuredFileRun, metric: str, *, largest: bool) -> FigureReading | None:
-    """The figure of the rank that binds; raises RowError where one rank states two."""
+    """Returns the reading of the rank that binds. Raises RowError if one rank states two values."""
     known = [one for one in run.readings if one.metric == metric]
     by_rank: dict[object, set[float]] = {}
     for one in known:
@@ -184,7 +184,7 @@ _FIGURES: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 def get_estimated_figure(one: MeasuredAnswerFigure, answer: Mapping[str, Any]) -> float | None:
-    """The figure of an estimate that a measured one stands beside; None where the answer lacks it."""
+    """Returns the figure of an estimate that corresponds to a measured one; None if the answer lacks it."""
     place: Any = answer
     for name in _FIGURES[one.family]:
         place = place.get(name) if isinstance(place, Mapping) else None
@@ -192,7 +192,7 @@ def get_estimated_figure(one: MeasuredAnswerFigure, answer: Mapping[str, Any]) -
 
 
 def sum_unseen_bytes(one: MeasuredAnswerFigure, answer: Mapping[str, Any]) -> float:
-    """What an estimate of memory has in components that the reading does not count."""
+    """Returns the bytes of a memory estimate in components that the reading does not count."""
     if not one.unseen:
         return 0.0
     parts = answer["per_device"]["components"]

@@ -33,7 +33,7 @@ ImportPath = Annotated[ResourceId, Path(description="Id of the import.")]
 
 @router.get("", response_model=EvidencePage)
 def list_evidence(read: Read, query: Annotated[EvidenceQuery, Query()]) -> Response:
-    """A page of the tenant's imports, the newest first."""
+    """Lists the tenant's imports, the newest first."""
     page = read.page(query, NEWEST_FIRST, "evidence", query.format)
     with read.session() as session:
         rows = repository.list_page(
@@ -50,10 +50,10 @@ async def import_evidence(
     aside: OffloadedWork,
     body: EvidenceImportRequest,
 ) -> Response:
-    """Count the measurements of a file as evidence of the tenant, in the format of the program that wrote it.
+    """Imports a file of measurements as evidence of the tenant, in the format of the program that wrote it.
 
     Figures of whole runs move the tenant's estimates; transfers, collectives and rates become figures of the
-    device. Parts that cannot count are refused with the reason; the file itself is not kept.
+    device. Parts that cannot count are refused with the reason. The file itself is not stored.
     """
     # Read before the transaction: an embedded database has one writer.
     outcome = await aside(
@@ -66,14 +66,14 @@ async def import_evidence(
 
 @router.get("/{id:name}", response_model=ImportedEvidence)
 def get_evidence(read: Read, id: ImportPath) -> Response:
-    """An import: what was read, what counts, what was refused."""
+    """Returns an import: the figures that were read, those that count, and the parts that were refused."""
     with read.session() as session:
         return json_response(service.get_import(session, read.tenant_id, id))
 
 
 @router.post("/{id:name}:withdraw", response_model=ImportedEvidence, responses=_CHANGED)
 def withdraw_evidence(write: CatalogWrite, id: ImportPath, body: EvidenceWithdrawalRequest) -> Response:
-    """Let an import count no longer; estimates are then what they were without it."""
+    """Withdraws an import, which no longer counts. Estimates are then as they were without it."""
     return write.run(
         body.reason, lambda session: service.withdraw_import(session, write.tenant_id, id, body.reason)
     )

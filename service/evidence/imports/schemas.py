@@ -1,4 +1,4 @@
-"""Shapes of imported evidence."""
+"""Requests and answers of imported evidence."""
 
 from typing import Annotated, Literal, NotRequired
 
@@ -40,69 +40,70 @@ READINGS_SHOWN = 1000
 
 
 class EvidenceImportRequest(StrictModel):
-    """A file of measurements, and what it does not say itself.
+    """A file of measurements, and facts that it does not state.
 
-    A fact that file and request both leave open is asked for by name. What a request says beside the file
-    must not contradict it; of lengths the request holds.
+    If file and request both leave a fact open, the problem names it. Facts of the request must not contradict
+    the file; for lengths the request takes precedence.
     """
 
     format: EvidenceFormat
-    """Which program wrote the file; own_csv is the service's own table."""
+    """Format of the file, by the program that wrote it. `own_csv` is the service's own table."""
     content: Annotated[str, Field(min_length=1, max_length=LONGEST_CONTENT)]
     """The file as text."""
     model: ModelReference | MISSING = MISSING
-    """What ran; needed where the file names no model of the catalog."""
+    """Model that ran. Required if the file names no model of the catalog."""
     cluster: ClusterInput | MISSING = MISSING
-    """What it ran on; needed where the file names no accelerator of the catalog or how many there were."""
+    """Cluster that it ran on. Required if the file does not name an accelerator of the catalog and the number
+    of devices."""
     parallelism: ParallelismInput | MISSING = MISSING
-    """How the model was laid out; needed on several devices where the file does not say."""
+    """Layout of the model. Required on several devices if the file does not state it."""
     workload: WorkloadInput | MISSING = MISSING
-    """What it was asked to do, as far as the file does not say: lengths, load, precision, engine."""
+    """Workload that was measured, as far as the file does not state it: lengths, load, precision, engine."""
     collective: Collective | MISSING = MISSING
-    """Which collective was timed, where the file does not say."""
+    """Collective that was timed, if the file does not state it."""
     power_limit_watts: Positive | MISSING = MISSING
-    """Power limit of each device while it was measured, where it was not the delivered one."""
+    """Power limit of each device during the measurement, if it was not the delivered one."""
     note: Text | MISSING = MISSING
-    """Where the file comes from."""
+    """Origin of the file."""
 
 
 class ImportedEvidenceReading(TypedDict):
-    """One figure as it was read, in the SI unit that the metric's name ends in."""
+    """One figure as it was read, in the SI unit that ends the name of the metric."""
 
     pointer: str
     """Line of the file (/12) or JSON Pointer into it."""
     metric: str
-    """What was measured."""
+    """Metric that was measured."""
     value: float
-    """The figure."""
+    """Value of the figure."""
     statistic: str
-    """mean, a percentile such as p50, min, max, or single."""
+    """Statistic of the figure: mean, a percentile such as p50, min, max, or single."""
     of: NotRequired[dict[str, str | float]]
-    """What it belongs to: step, rank, device, test, size."""
+    """Scope of the figure: step, rank, device, test, size."""
 
 
 class ImportedEvidenceFigure(TypedDict):
-    """One figure that counts as evidence, beside the estimate of it at the time of the import."""
+    """One figure that counts as evidence, with the estimate of it at the time of the import."""
 
     pointer: str
     """Place of the figure in the file."""
     family: str
-    """What kind of figure it is evidence of."""
+    """Kind of figure that it is evidence for."""
     measured: float
-    """In the unit of the estimate's figure."""
+    """Measured value, in the unit of the estimate's figure."""
     estimated: float
-    """What the service estimated for the same question, without this evidence."""
+    """Estimate of the service for the same question, without this evidence."""
 
 
 class EvidenceRemark(TypedDict):
-    """A part of the file that does not count, or what should be known of one that does."""
+    """A part of the file that does not count, or a remark on a part that does."""
 
     pointer: str
     """Place in the file."""
     code: str
     """Stable name of the reason."""
     detail: str
-    """The reason in words."""
+    """Description of the reason."""
 
 
 class EvidenceSummary(TypedDict):
@@ -110,36 +111,36 @@ class EvidenceSummary(TypedDict):
 
     id: ResourceId
     format: EvidenceFormat
-    """Which program wrote the file."""
+    """Format of the file, by the program that wrote it."""
     state: EvidenceState
-    """Whether it counts; that of its calibration."""
+    """State of the evidence, which is the state of its calibration."""
     reason: NotRequired[str]
-    """Why it was withdrawn."""
+    """Reason of the withdrawal."""
     note: NotRequired[str]
-    """Where the file comes from."""
+    """Origin of the file."""
     calibration_id: ResourceId
-    """The calibration that it became."""
+    """Id of the calibration that was made from the file."""
     content_sha256: str
-    """Digest of the file, which itself is not kept."""
+    """SHA-256 of the file, which itself is not stored."""
     run_count: Integer
     """Runs that the file holds."""
     reading_count: Integer
-    """Figures that were read."""
+    """Number of figures that were read."""
     answers: list[ImportedEvidenceFigure]
     """Figures of whole runs, which move estimates of the tenant."""
     figures: list[str]
-    """Figures of the device that were drawn, by their name in the calibration."""
+    """Figures of the device that were derived, by their name in the calibration."""
     refused: list[EvidenceRemark]
     """Parts of the file that do not count."""
     notes: list[EvidenceRemark]
-    """What should be known of parts that count."""
+    """Remarks on parts that count."""
     created_at: AwareDatetime
     withdrawn_at: NotRequired[AwareDatetime]
-    """When it stopped to count."""
+    """Time of the withdrawal."""
 
 
 class ImportedEvidence(EvidenceSummary):
-    """A file of measurements that was imported, with what was read of it."""
+    """A file of measurements that was imported, with the figures that were read."""
 
     readings: list[ImportedEvidenceReading]
     """The first 1,000 figures."""
@@ -160,7 +161,7 @@ class EvidenceQuery(PageQuery):
 
 
 class EvidenceWithdrawalRequest(StrictModel):
-    """Why something counts no longer."""
+    """Reason why imported evidence no longer counts."""
 
     reason: Text
-    """What is wrong with it."""
+    """Reason of the withdrawal."""

@@ -1,4 +1,4 @@
-"""The page with the form, and its answer."""
+"""The page with the form of a question and its answer."""
 
 import json
 from collections import defaultdict
@@ -34,19 +34,19 @@ from service.schemas.base import StrictModel
 
 
 class QuestionPageRoute(AuthenticatedPageRoute):
-    """A page whose form asks and stores nothing."""
+    """A page whose form asks a question and stores nothing."""
 
     stores = False
 
 
 class FormAnswer(NamedTuple):
-    """The report of a question, and the request of the API that asks the same."""
+    """The report of a question, and the API request that asks the same question."""
 
     report: Markup
     path: str
     body: str
     said: Mapping[str, list[str]]
-    """Warnings of the answer by the field that they are about."""
+    """Warnings of the answer by the form field that they are about."""
 
 
 _MISSING = "MISSING"
@@ -55,7 +55,7 @@ router = page_router(tag="estimates", route_class=QuestionPageRoute)
 
 @router.get("/ask")
 async def ask_form(request: Request, visitor: VisitorDependency) -> Response:
-    """The form as it is before anything is typed."""
+    """Shows the empty form."""
     return await run_in_threadpool(_page, await _snapshot(request), visitor, AT_FIRST)
 
 
@@ -63,7 +63,7 @@ async def ask_form(request: Request, visitor: VisitorDependency) -> Response:
 async def ask(
     request: Request, visitor: VisitorDependency, form: SameSessionForm, aside: OffloadedWork
 ) -> Response:
-    """The answer above the form, or the form with what is wrong at its fields."""
+    """Shows the answer above the form, or the form with errors at its fields."""
     snapshot = await _snapshot(request)
     typed = parse_question(form, snapshot)
 
@@ -97,7 +97,7 @@ def _question(typed: TypedForm) -> StrictModel:
 
 
 def _shape_errors(typed: TypedForm) -> dict[str, str]:
-    """What else is wrong beside what cannot be read, so that it need not be sent twice."""
+    """Returns the errors beside those of unreadable fields, so that the form need not be sent twice."""
     try:
         _question(typed)
     except Problem as problem:
@@ -108,7 +108,7 @@ def _shape_errors(typed: TypedForm) -> dict[str, str]:
 
 
 def _answered(typed: TypedForm, snapshot: CatalogView) -> FormAnswer:
-    """The report of a question; what is wrong with it is a problem."""
+    """Returns the report of a question. Raises a problem if the question is wrong."""
     question = _question(typed)
     operation: Any = typed.name.replace("_", "-")
     asked = QuoteSubject(operation, "", project_questions(typed.name, question), is_owning_devices(question))
@@ -128,7 +128,7 @@ def _answered(typed: TypedForm, snapshot: CatalogView) -> FormAnswer:
 
 
 def _said(warnings: Iterable[Mapping[str, str]], places: Mapping[str, str]) -> dict[str, list[str]]:
-    """Warnings about a field that is filled in, by its name."""
+    """Returns warnings about fields that are filled in, by field name."""
     said: defaultdict[str, list[str]] = defaultdict(list)
     for warning in warnings:
         _, _, _, *path = warning["pointer"].split("/")
@@ -139,7 +139,7 @@ def _said(warnings: Iterable[Mapping[str, str]], places: Mapping[str, str]) -> d
 
 
 def _ids(snapshot: CatalogView, noun: CatalogRows) -> list[str]:
-    """Ids of a noun, each row once."""
+    """Returns the ids of a resource, each row once."""
     rows: Mapping[str, Any] = getattr(snapshot, noun)
     return sorted({row.source["id"] for row in rows.values()})
 
@@ -163,7 +163,7 @@ def _page(
         wrong=wrong or {},
         others=others or [],
         unused=unused or {},
-        # What the form said by itself was not typed by anybody.
+        # Defaults of the form were not typed by anybody.
         typed_unused={
             name: why for name, why in (unused or {}).items() if form[name].strip() != AT_FIRST.get(name, "")
         },
