@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from service.app.application import create_app
-from service.app.examples import EXAMPLE_IDS, EXAMPLES
+from service.app.examples import EXAMPLE_IDS, EXAMPLES, round_figures
 from service.app.settings import Settings
 from service.catalog.registry import KINDS, RESOURCES
 from service.cli.main import app as command_line
@@ -464,4 +464,4 @@ def settled(answer):
         if "scopes" in kept or "suite_id" in kept:
             del kept["id"]
         return kept
-    return [settled(value) for value in answer] if isinstance(answer, list) else answer
+    return [settled(value) for value in answer] if isinstance(answer, list) else round_figures(answer)

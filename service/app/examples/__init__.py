@@ -17,7 +17,14 @@ from service.app.examples import (
 from service.app.examples.estimates import REFERENCE_QUESTION, REFERENCE_SITE
 from service.catalog.registry import RESOURCES
 
-__all__ = ["EXAMPLES", "EXAMPLE_IDS", "REFERENCE_QUESTION", "REFERENCE_SITE", "build_answers"]
+__all__ = [
+    "EXAMPLES",
+    "EXAMPLE_IDS",
+    "REFERENCE_QUESTION",
+    "REFERENCE_SITE",
+    "build_answers",
+    "round_figures",
+]
 
 EXAMPLES: Final[dict[str, dict[str, Any]]] = {
     **estimates.EXAMPLES,
@@ -46,9 +53,22 @@ EXAMPLE_IDS: Final[dict[str, str]] = {
 """An id for the path of each collection."""
 
 
+_FIGURE_DIGITS = 9
+"""Significant digits of the figures in the document: the last ones of a float depend on the processor."""
+
+
+def round_figures(answer: Any) -> Any:  # noqa: ANN401
+    """Returns an answer as the document shows it, with its floats in nine significant digits."""
+    if isinstance(answer, dict):
+        return {name: round_figures(value) for name, value in answer.items()}
+    if isinstance(answer, list | tuple):
+        return [round_figures(value) for value in answer]
+    return float(f"{answer:.{_FIGURE_DIGITS}g}") if isinstance(answer, float) else answer
+
+
 def build_answers() -> dict[str, Any]:
     """Returns a fresh service's answers to the examples by operation, and by status if it has several."""
-    return {
+    answers = {
         **estimates.build_answers(),
         **catalog.build_answers(),
         **access.ANSWERED,
@@ -61,3 +81,4 @@ def build_answers() -> dict[str, Any]:
         **budgets.ANSWERED,
         **webhooks.ANSWERED,
     }
+    return {name: round_figures(answer) for name, answer in answers.items()}
