@@ -1,1 +1,1 @@
-"""Offline: measured rows beside the estimates, what they teach, and how far off the estimates are."""
+"""Offline comparison of estimates with measured rows, and the fit of constants to them."""

@@ -1,4 +1,4 @@
-"""What other tools answer to questions of memory, beside our own answer and what is known to be right."""
+"""Comparison with other tools' answers to memory questions, and with known values."""
 
 import csv
 import json
@@ -32,12 +32,12 @@ _PARTS: Final[Mapping[str, tuple[str, ...] | None]] = {
     "total_memory": None,
     "peak_memory": None,
 }
-"""The parts of our answer that a quantity counts; None is the whole."""
+"""Parts of our answer that a quantity counts; None for the total."""
 _SAME_SHAPE: Final = {"llama-3-8b": "llama-3.1-8b", "llama-3-70b": "llama-3.1-70b"}
 
 
 class Anchor(NamedTuple):
-    """One figure that another tool gives."""
+    """A figure of another tool."""
 
     tool: str
     task: str
@@ -49,7 +49,7 @@ class Anchor(NamedTuple):
 
 
 def read_anchors(path: Path) -> list[Anchor]:
-    """The figures of memory in a file of other tools' answers."""
+    """Returns the figures of memory in a file of other tools' answers."""
     with path.open(newline="", encoding="utf-8") as file:
         reader = csv.DictReader(file)
         missing = COLUMNS - set(reader.fieldnames or ())
@@ -155,7 +155,7 @@ def _question(anchor: Anchor, catalog: CatalogView) -> dict[str, Any] | None:
 
 
 def _own(anchor: Anchor, catalog: CatalogView, estimators: Estimators) -> float | None:
-    """Our figure; None where the model is not in the catalog, or a fact of the question is not taken."""
+    """Returns our figure, or None if the model is not in the catalog or a fact is not supported."""
     question = _question(anchor, catalog)
     if question is None:
         return None
@@ -187,7 +187,7 @@ def _lines(anchors: list[Anchor], catalog: CatalogView, estimators: Estimators) 
 
 
 def beside_anchors(path: Path, catalog: CatalogView, estimators: Estimators) -> TextTable:
-    """Each figure of another tool beside ours and, where there is one, what was measured or is exact."""
+    """Returns a table of other tools' figures, ours, and the measured or exact one if there is one."""
     lines = list(_lines(read_anchors(path), catalog, estimators))
     head = ("case", "quantity", "tool", "tool GB", "ours GB", "known GB", "tool off", "ours off")
     return TextTable("Beside other tools", head, lines)

@@ -27,7 +27,7 @@ class BillCase(NamedTuple):
     row: RowCells
     found: UrdbImport
     tariff: Tariff
-    """In force at any time, each demand over the intervals of the load."""
+    """Tariff in force at any time, with each demand over the intervals of the load."""
     given: GivenLoad
     year: int
     clock: str
@@ -36,24 +36,24 @@ class BillCase(NamedTuple):
 
     @property
     def last_day(self) -> date:
-        """The day after the last of the period."""
+        """The day after the last day of the period."""
         return (self.end + timedelta(days=1) - timedelta(microseconds=1)).date()
 
 
 def charges_of(tariff: Tariff) -> Sequence[TariffCharge]:
-    """Charges of the only revision that a rate has."""
+    """Returns the charges of the only revision of a rate."""
     (revision,) = tariff.revisions
     return revision.charges
 
 
 def with_charges(tariff: Tariff, charges: Iterable[TariffCharge]) -> Tariff:
-    """The tariff with other charges, in force at any date."""
+    """Returns the tariff with other charges, in force at any date."""
     (revision,) = tariff.revisions
     return replace(tariff, revisions=(replace(revision, effective_from=date.min, charges=tuple(charges)),))
 
 
 def as_billed(tariff: Tariff) -> Tariff:
-    """The tariff in force at any date (rule 6), with demand as the load gives it (rule 5)."""
+    """Returns the tariff in force at any date (rule 6), with demand as the load gives it (rule 5)."""
     return with_charges(
         tariff,
         (
@@ -64,25 +64,25 @@ def as_billed(tariff: Tariff) -> Tariff:
 
 
 def only(tariff: Tariff, chosen: ChargeFilter) -> Tariff:
-    """The tariff with some of its charges."""
+    """Returns the tariff with some of its charges."""
     return with_charges(tariff, (charge for charge in charges_of(tariff) if chosen(charge)))
 
 
 def counts_later(charge: TariffCharge) -> bool:
-    """Whether a charge is billed in the year after the load."""
+    """Returns true if a charge is billed in the year after the load."""
     return isinstance(charge, CoincidentPeakCharge) and charge.in_following_year
 
 
 def is_annual(charge: TariffCharge) -> bool:
-    """Whether a charge is on the highest demand of the year."""
+    """Returns true if a charge is on the highest demand of the year."""
     return isinstance(charge, DemandCharge) and charge.span is PeakSpan.CALENDAR_YEAR
 
 
 def is_row(charge: TariffCharge) -> bool:
-    """Whether a charge is a row of ``x_charges`` that looks at some hours only."""
+    """Returns true if a charge is a row of ``x_charges`` that applies to some hours only."""
     return isinstance(charge, EnergyCharge | DemandCharge) and charge.periods[0].name == WINDOW
 
 
 def later(day: date, years: int) -> date:
-    """The same day of the month ``years`` later; billing months begin on the first."""
+    """Returns the same day ``years`` later. Billing months begin on the first."""
     return day.replace(year=day.year + years)

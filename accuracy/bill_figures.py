@@ -1,4 +1,4 @@
-"""What a row expects: the component of a bill that its figure is."""
+"""Components of bills that the figures of rows are."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -40,12 +40,12 @@ _COMPONENTS = frozenset(
 
 
 def is_component(component: str) -> bool:
-    """Whether the word is one that rows use."""
+    """Returns true if the word is a component."""
     return component in _COMPONENTS or _TIER.fullmatch(component) is not None
 
 
 def check_unit(row: RowCells, tariff: Tariff) -> None:
-    """The figure's unit must be that of the component: another currency is another figure."""
+    """Checks that the figure's unit is that of the component, including its currency."""
     component, unit = row["component"], row["currency"]
     if component == "average_price":
         code = unit.removesuffix("cents/kWh").removesuffix("/kWh").strip()
@@ -58,12 +58,12 @@ def check_unit(row: RowCells, tariff: Tariff) -> None:
 
 
 def needs_coincident(component: str) -> bool:
-    """Whether charges on the grid's peaks are part of the component."""
+    """Returns true if charges on the grid's peaks are part of the component."""
     return component.startswith("coincident_peak") or component in _TOTALS
 
 
 def needed_by(component: str, tariff: Tariff) -> ChargeFilter:
-    """Which charges of the load's own year a component is made of; a load need not know the rest."""
+    """Returns a filter of the charges of the load's year that a component needs."""
     if component in _TOTALS:
         return lambda charge: not counts_later(charge)
     if component in _DEMAND_NAMES:
@@ -93,7 +93,7 @@ _BY_KIND: Mapping[str, ChargeFilter] = {
 
 
 def hours_of_use(case: BillCase) -> float:
-    """Annual energy divided by annual peak: of the whole load."""
+    """Returns annual energy divided by annual peak of the whole load."""
     energy_kwh, peak_kw = use_of(case.given)
     if not peak_kw:
         raise BillError("the load has no peak")
@@ -101,7 +101,7 @@ def hours_of_use(case: BillCase) -> float:
 
 
 def figure(component: str, case: BillCase, months: Sequence[PeriodBill]) -> float:
-    """The component of the months' bills, not rounded."""
+    """Returns the component of the months' bills, not rounded."""
     if needs_coincident(component) and component != "coincident_peak_kw" and _lacks_price(case.tariff):
         raise BillError("x_coincident_peak has no price")
     lines = [line for month in months for line in month.lines]

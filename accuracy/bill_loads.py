@@ -15,11 +15,11 @@ from service.planning.tariff.bill import BillingDeterminants, MeteredLoad
 
 
 class BillError(Exception):
-    """Why a row of worked bills cannot be computed."""
+    """Reason why a row of worked bills cannot be computed."""
 
 
 class BillingQuantity(NamedTuple):
-    """One billing quantity of a month; ``place`` is that of a price period from 0."""
+    """One billing quantity of a month. ``place`` is the number of a price period from 0."""
 
     month: int
     kind: str
@@ -28,13 +28,13 @@ class BillingQuantity(NamedTuple):
 
 
 class QuantityLoad(NamedTuple):
-    """A load of which only billing quantities are known."""
+    """A load with known billing quantities only."""
 
     values: tuple[BillingQuantity, ...]
 
 
 class AnnualLoad(NamedTuple):
-    """A load of which only the energy and the peak of a year are known."""
+    """A load with known yearly energy and peak only."""
 
     energy_kwh: float
     peak_kw: float
@@ -61,7 +61,7 @@ class GivenLoad(NamedTuple):
 
     @property
     def last_year(self) -> int:
-        """The year of its last interval."""
+        """The year of the last interval."""
         return (self.end - timedelta(microseconds=1)).year
 
 
@@ -81,11 +81,11 @@ _DAY_MINUTES = 1440
 _MOST_INTERVALS = 3_000_000
 _LARGEST = 1e12
 YEARS = range(1900, 2200)
-"""Years that a row may be of."""
+"""Years that a row may have."""
 
 
 def load_of(fields: Mapping[str, object], folder: Path, tariff: str) -> GivenLoad:
-    """The load that a row describes. Raises :class:`BillError` at what no page describes."""
+    """Returns the load that a row describes. Raises :class:`BillError` for an unknown description."""
     kind = fields.get("kind")
     if not isinstance(kind, str) or kind not in _MEMBERS:
         raise BillError(f"load: kind is none of {', '.join(_MEMBERS)}")
@@ -122,7 +122,7 @@ def _known(
 
 
 def _ruled(fields: Mapping[str, object], start: datetime, minutes: int, count: int) -> NDArray[np.float64]:
-    """Base and step, then what is added in the intervals of its selectors, then what replaces the value."""
+    """Returns base and step, with additions in selected intervals and then replaced values."""
     step = _number(fields, "step_kw", "load", default=0.0)
     kw = _number(fields, "base_kw", "load") + step * np.arange(count, dtype=np.float64)
     begins = np.datetime64(start, "m") + np.arange(count) * np.timedelta64(minutes, "m")
@@ -139,7 +139,7 @@ def _ruled(fields: Mapping[str, object], start: datetime, minutes: int, count: i
 
 
 def _selected(entry: Mapping[str, object], begins: NDArray[np.datetime64]) -> NDArray[np.bool_]:
-    """Intervals whose start all selectors of an entry match."""
+    """Returns a mask of the intervals whose start matches all selectors of an entry."""
     days = begins.astype("datetime64[D]")
     chosen = np.ones(len(begins), dtype=np.bool_)
     if "months" in entry:
@@ -168,7 +168,7 @@ def _quantities(fields: Mapping[str, object], folder: Path, tariff: str) -> tupl
 
 
 def _file_rows(fields: Mapping[str, object], folder: Path, tariff: str) -> list[Mapping[str, object]]:
-    """Rows of a file beside the bills for this load and the periods of this tariff."""
+    """Returns rows of a file in the folder for this load and the periods of this tariff."""
     name, load = fields.get("file"), fields.get("load")
     if not isinstance(name, str) or Path(name).name != name or not (folder / name).is_file():
         raise BillError("load: its file is not in the folder")
@@ -214,7 +214,7 @@ def _is_whole(value: object) -> TypeGuard[int]:
 
 
 def local_time(value: object, what: str) -> datetime:
-    """A local time without a zone."""
+    """Parses a local time without a zone."""
     try:
         found = datetime.fromisoformat(value) if isinstance(value, str) else None
     except ValueError:
@@ -225,7 +225,7 @@ def local_time(value: object, what: str) -> datetime:
 
 
 def clock_of(time_zone: str, year: int) -> str:
-    """The zone itself where its offset is fixed in a year; else a clock of 24 hours every day.
+    """Returns the zone itself if its offset is fixed in a year, else a clock of 24 hours every day.
 
     Rows are read on one local clock whose hours are neither skipped nor repeated.
     """
@@ -239,7 +239,7 @@ def clock_of(time_zone: str, year: int) -> str:
 
 
 def series_load(load: GivenLoad, series: SeriesLoad, clock: str) -> MeteredLoad:
-    """The load as the engine reads it."""
+    """Returns the load in the form of the tariff engine."""
     return MeteredLoad(
         load.start.replace(tzinfo=ZoneInfo(clock)),
         series.interval_minutes,
@@ -250,7 +250,7 @@ def series_load(load: GivenLoad, series: SeriesLoad, clock: str) -> MeteredLoad:
 
 
 class PeriodNames(NamedTuple):
-    """Names of price periods by their place in a structure; without one, a price is for all hours."""
+    """Names of price periods by place in a structure. A price without a structure applies to all hours."""
 
     energy: Mapping[int, str]
     demand: Mapping[int, str]
@@ -260,7 +260,7 @@ class PeriodNames(NamedTuple):
 def determinants_of(
     load: GivenLoad, quantities: QuantityLoad, year: int, names: PeriodNames
 ) -> BillingDeterminants:
-    """Billing quantities under the names of the price periods that a tariff has."""
+    """Returns billing quantities under the names of the price periods of a tariff."""
     energy: dict[tuple[int, str], float] = {}
     for one in _of_kind(quantities, "energy") if names.has_energy else ():
         key = (one.month, _named(names.energy, one) if names.energy else ALL_HOURS)
@@ -269,7 +269,7 @@ def determinants_of(
         (one.month, _named(names.demand, one)): one.value
         for one in (_of_kind(quantities, "tou_peak") if names.demand else ())
     }
-    # Demands of one set of peak intervals stand together; those of one set in the order of the load.
+    # Demands of one set of peak intervals are grouped, in the order of the load.
     coincident = sorted(_of_kind(quantities, "coincident_peak"), key=lambda one: one.place or 0)
     return BillingDeterminants(
         year=year,
@@ -283,7 +283,7 @@ def determinants_of(
 
 
 def use_of(load: GivenLoad) -> tuple[float, float]:
-    """Energy in kWh and peak in kW of the whole load."""
+    """Returns energy in kWh and peak in kW of the whole load."""
     known = load.known
     if isinstance(known, AnnualLoad):
         return known.energy_kwh, known.peak_kw

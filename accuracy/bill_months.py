@@ -30,7 +30,7 @@ from service.planning.tariff.charges import (
 
 
 def within(case: BillCase, tariff: Tariff) -> GivenLoad:
-    """The load inside of the row's period where that is not of whole months, else the whole load."""
+    """Returns the load within the row's period if that is not of whole months, else the whole load."""
     given, start, end = case.given, case.start, case.end
     if isinstance(given.known, AnnualLoad) and (start, end) != (given.start, given.end):
         raise BillError("the period is not that of the load, of which only a year is known")
@@ -57,7 +57,7 @@ def _looks_beyond(charge: TariffCharge) -> bool:
 
 
 def billed_months(case: BillCase, tariff: Tariff, given: GivenLoad) -> tuple[PeriodBill, ...] | BillError:
-    """Bills of all months of the load; coincident peaks among those of the year in which they fell."""
+    """Returns bills of all months of the load, with coincident peaks in the year in which they fell."""
     charges = (
         replace(charge, in_following_year=False) if isinstance(charge, CoincidentPeakCharge) else charge
         for charge in charges_of(tariff)
@@ -98,13 +98,13 @@ def _touches(given: GivenLoad, one: PeriodBill) -> bool:
 
 
 def _history(case: BillCase) -> dict[tuple[int, int], float]:
-    """Peaks of the year before the load; one below 0 never counts."""
+    """Returns peaks of the year before the load. Negative ones do not count."""
     peaks = case.found.year_zero_peaks_kw or ()
     return {(case.given.start.year - 1, month): kw for month, kw in enumerate(peaks, start=1) if kw >= 0.0}
 
 
 def _check_minimum(tariff: Tariff, given: GivenLoad) -> None:
-    """A minimum bill is one of each month."""
+    """Refuses a minimum charge for a load without months."""
     if isinstance(given.known, AnnualLoad) and any(
         isinstance(one, MinimumCharge) for one in charges_of(tariff)
     ):
@@ -112,7 +112,7 @@ def _check_minimum(tariff: Tariff, given: GivenLoad) -> None:
 
 
 def _check_peak_sets(tariff: Tariff, given: GivenLoad) -> None:
-    """The load must know its demand in each of the grid's peak intervals."""
+    """Refuses a load without its demand in each of the grid's peak intervals."""
     sets = [
         one
         for charge in charges_of(tariff)
@@ -143,7 +143,7 @@ def _check_hours(given: GivenLoad, hours: Sequence[int]) -> None:
 
 
 def _names(tariff: Tariff) -> PeriodNames:
-    """Names of price periods by their place: of energy, and of time-of-use demand."""
+    """Returns the names of price periods by place, for energy and for time-of-use demand."""
     energy: dict[int, str] = {}
     demand: dict[int, str] = {}
     has_price = False

@@ -54,7 +54,7 @@ _YEAR_DIGITS = 4
 
 
 class CheckedBill(NamedTuple):
-    """A row beside what was computed for it. ``passed`` is None where it is not judged or not computed."""
+    """A row with its computed figure. ``passed`` is None if it is not judged or not computed."""
 
     bill_id: str
     role: str
@@ -63,11 +63,11 @@ class CheckedBill(NamedTuple):
     computed: float | None
     passed: bool | None
     skipped: str | None
-    """Why it was not computed."""
+    """Reason why it was not computed."""
 
 
 class ImportedTariffFile(NamedTuple):
-    """A tariff file of the folder: what its fields became, or why it is no rate."""
+    """A tariff file of the folder, with its parsed rate or the reason why it has none."""
 
     stem: str
     found: UrdbImport | None
@@ -75,33 +75,33 @@ class ImportedTariffFile(NamedTuple):
 
 
 def check_folder(folder: Path) -> list[CheckedBill]:
-    """Every row of ``bills.csv`` beside its figure. Raises :class:`RowsError` where there are no rows."""
+    """Returns every row of ``bills.csv`` with its figure. Raises :class:`RowsError` if there are no rows."""
     biller = BillComputer(folder)
     return [biller.check(row) for row in _rows(folder / "bills.csv")]
 
 
 def import_folder(folder: Path) -> list[ImportedTariffFile]:
-    """Every tariff file of the folder, also those without a bill."""
+    """Returns every tariff file of the folder, including those without a bill."""
     return [_imported(path) for path in sorted(folder.glob("*.json"))]
 
 
 def passes(computed: float, expected: float, tolerance: float) -> bool:
-    """Rule 1 of the layout: within the row's tolerance and one part in 1e9."""
+    """Returns true if the figure is within the row's tolerance and one part in 1e9 (rule 1 of the layout)."""
     return abs(computed - expected) <= tolerance + RELATIVE_SLACK * max(1.0, abs(expected))
 
 
 def all_exact_pass(checked: Sequence[CheckedBill]) -> bool:
-    """Whether each exact row was computed and agrees."""
+    """Returns true if each exact row was computed and agrees."""
     return all(one.passed is True for one in checked if one.role != "sanity")
 
 
 def document(checked: Sequence[CheckedBill]) -> list[dict[str, object]]:
-    """The rows as JSON has them; what does not apply is null."""
+    """Returns the rows as JSON, with null for values that do not apply."""
     return [{name: value for name, value in one._asdict().items() if name != "component"} for one in checked]
 
 
 def tables(checked: Sequence[CheckedBill]) -> list[TextTable]:
-    """How many rows pass, by role and component; then each row that does not, and each sanity row."""
+    """Returns the numbers of passed rows by role and component, then each failed row and each sanity row."""
     counts = []
     for role, component in sorted({(one.role, one.component) for one in checked}):
         own = [one for one in checked if (one.role, one.component) == (role, component)]
@@ -184,14 +184,14 @@ def _refusals(found: UrdbImport) -> str | None:
 
 
 class BillComputer:
-    """Bills of one folder, each made once for all rows that share it."""
+    """Bills of one folder, each computed once for all rows that share it."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._bills: dict[tuple[str, ...], tuple[PeriodBill, ...] | BillError] = {}
 
     def check(self, row: RowCells) -> CheckedBill:
-        """One row, computed and compared."""
+        """Computes and compares one row."""
         bill_id, role, component = row["bill_id"], row["role"], row["component"]
         expected = None
         try:
@@ -251,7 +251,7 @@ class BillComputer:
         return found
 
     def _months(self, case: BillCase, chosen: ChargeFilter, part: str, *, years: int) -> list[PeriodBill]:
-        """Bills of the months that the row's period touches, ``years`` after they were used."""
+        """Returns bills of the months that the row's period touches, ``years`` after their consumption."""
         return [
             one
             for one in self._billed(case, chosen, part)

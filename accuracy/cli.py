@@ -1,4 +1,4 @@
-"""Commands of measured rows: how sure the estimates are, and what the rows teach."""
+"""Commands on measured rows: the accuracy of estimates, and the fit of constants."""
 
 import json
 from dataclasses import replace
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from service.planning.hardware.local_evidence import RunSetting
     from service.resolve.catalog import CatalogView
 
-app = typer.Typer(no_args_is_help=True, help="Measured rows beside the estimates.")
+app = typer.Typer(no_args_is_help=True, help="Compare estimates with measured rows.")
 
 EVIDENCE = Path(service.evidence.__file__).parent
 CURVES = EVIDENCE / "reference_curves.json"
@@ -41,7 +41,7 @@ Files = Annotated[list[Path] | None, typer.Argument(help="CSV files of measured 
 
 
 def _parted(files: list[Path] | None) -> tuple[list[Path], list[Path] | None]:
-    """Files of rates of devices and links, and files of runs."""
+    """Returns the files of rates of devices and links, and the files of runs."""
     from accuracy.hardware import is_hardware  # noqa: PLC0415
 
     hardware = [path for path in files or [] if is_hardware(path)]
@@ -70,7 +70,7 @@ def _catalog() -> "CatalogView":
 
 
 def _catalogs_by_fold(catalog: "CatalogView") -> "list[CatalogView]":
-    """The catalog under the constants that were fitted without each fold."""
+    """Returns the catalog under the constants that were fitted without each fold."""
     from accuracy.fitting import held_out  # noqa: PLC0415
     from accuracy.folds import FOLDS  # noqa: PLC0415
     from accuracy.power import power_held_out  # noqa: PLC0415
@@ -84,7 +84,7 @@ def _catalogs_by_fold(catalog: "CatalogView") -> "list[CatalogView]":
 
 
 def _without_software(catalog: "CatalogView") -> "CatalogView":
-    """The catalog without the constants of steps that are a framework's own."""
+    """Returns the catalog without step constants of single frameworks."""
     curves = catalog.curves
     steps = curves.calibration.steps.drop_software()
     return replace(catalog, curves=replace(curves, calibration=replace(curves.calibration, steps=steps)))
@@ -97,7 +97,7 @@ def _estimators() -> Any:  # noqa: ANN401
 
 
 def _scored(rows: "Sequence[MeasuredRow]", catalogs: "Sequence[CatalogView]") -> "list[ScoredRow]":
-    """Rows under one catalog, or each under that of the fold that does not hold its group."""
+    """Scores rows under one catalog, or each under that of the fold without its group."""
     from accuracy.scoring import score, score_held_out  # noqa: PLC0415
 
     if len(catalogs) > 1:
@@ -108,7 +108,7 @@ def _scored(rows: "Sequence[MeasuredRow]", catalogs: "Sequence[CatalogView]") ->
 def _tables_beside(
     rows: "Sequence[MeasuredRow]", scored: "Sequence[ScoredRow]", catalogs: "Sequence[CatalogView]"
 ) -> "list[TextTable]":
-    """Training runs without the constants of frameworks and by the Iron Law; serving beside a roofline."""
+    """Returns tables of training without constants of frameworks, and of serving by a roofline."""
     from accuracy.report import step_table  # noqa: PLC0415
 
     training = [row for row in rows if row.kind == "training"]
@@ -119,7 +119,7 @@ def _tables_beside(
 
 
 def _placed() -> "RunPlacement":
-    """What the run of a question is of; rows of one run share it."""
+    """Returns a function that gives the run setting of a question. Rows of one run share it."""
     from service.estimates.own_runs import resolve_memory_setting, resolve_run_setting  # noqa: PLC0415
     from service.schemas.estimates import ThroughputEstimateRequest  # noqa: PLC0415
 
@@ -141,7 +141,7 @@ def _placed() -> "RunPlacement":
 def _asked_and_scored(
     rows: "Sequence[MeasuredRow]", scored: "Sequence[ScoredRow]"
 ) -> "list[tuple[AskedRow, ScoredRow]]":
-    """Rows that have an estimate, with the question that it is of."""
+    """Returns the rows with an estimate, with their questions."""
     from accuracy.scoring import ask, likeliest_first  # noqa: PLC0415
 
     catalog, estimators = _catalog(), _estimators()
@@ -153,7 +153,7 @@ def _asked_and_scored(
 
 
 def _local_tables(rows: "Sequence[MeasuredRow]", scored: "Sequence[ScoredRow]") -> "list[TextTable]":
-    """What own runs do to estimates of further ones, under what was fitted to other sources."""
+    """Returns the tables of estimates that are corrected with runs of the same source."""
     from accuracy.local import local_table, points  # noqa: PLC0415
     from service.evidence.service import load_shipped_document  # noqa: PLC0415
 
@@ -165,7 +165,7 @@ def _local_tables(rows: "Sequence[MeasuredRow]", scored: "Sequence[ScoredRow]") 
 def _serving_tables(
     rows: "Sequence[MeasuredRow]", scored: "Sequence[ScoredRow]", *, held_out: bool
 ) -> "list[TextTable]":
-    """Serving beside its aims and a plain roofline, and what was held out whole."""
+    """Returns the tables of serving: targets, a plain roofline, and hold-outs."""
     from accuracy.holdouts import again, is_serving, serving_problem  # noqa: PLC0415
     from accuracy.scoring import ask, score_row  # noqa: PLC0415
     from accuracy.serving_report import (  # noqa: PLC0415
@@ -219,15 +219,13 @@ def score(
     *,
     json_file: Annotated[Path | None, typer.Option("--json", help="Write the scores of every row.")] = None,
     doc: Annotated[
-        Path | None, typer.Option(help="Write the page that states how sure the estimates are.")
+        Path | None, typer.Option(help="Write the page with the accuracy of the estimates.")
     ] = None,
-    anchors: Annotated[
-        Path | None, typer.Option(help="What other tools answer, beside the estimates.")
-    ] = None,
+    anchors: Annotated[Path | None, typer.Option(help="Answers of other tools, for comparison.")] = None,
     held_out: Annotated[bool, typer.Option(help="Take constants fitted without the row's group.")] = False,
-    why: Annotated[bool, typer.Option(help="Say of each skipped row what it lacks.")] = False,
+    why: Annotated[bool, typer.Option(help="Report the missing facts of each skipped row.")] = False,
 ) -> None:
-    """Estimate every measured row through the questions of the API, and say how far off the estimates are."""
+    """Estimate every measured row through the questions of the API, and report the errors."""
     from accuracy import report  # noqa: PLC0415
 
     files = _score_hardware(files)
@@ -263,10 +261,10 @@ def score(
 def fit(
     files: Files = None,
     *,
-    out: Annotated[Path, typer.Option(help="Where the reference set is written.")] = CURVES,
+    out: Annotated[Path, typer.Option(help="File for the reference set.")] = CURVES,
     split: Annotated[Path, typer.Option(help="The split into folds, read and completed.")] = FOLDS_FILE,
 ) -> None:
-    """Fit the named constants of the reference set to measured rows, tried on groups outside of the fit."""
+    """Fit the named constants of the reference set to measured rows, validated on held-out groups."""
     from accuracy import report  # noqa: PLC0415
     from accuracy.fitting import (  # noqa: PLC0415
         cross_validate,
@@ -323,7 +321,7 @@ def fit(
 def _fit_serving(
     asked: "Sequence[AskedRow]", split: "Mapping[str, int]", provenance: "Mapping[str, Any]", out: Path
 ) -> bool:
-    """Fit the constants of serving, where rows and constants of it are given; says whether they were."""
+    """Fits the constants of serving. Returns true if there were rows and constants for it."""
     from accuracy import report  # noqa: PLC0415
     from accuracy.holdouts import (  # noqa: PLC0415
         served_document,
@@ -354,10 +352,10 @@ def _fit_serving(
 def fit_local(
     files: Files = None,
     *,
-    out: Annotated[Path, typer.Option(help="Where the reference set is written.")] = CURVES,
-    known: Annotated[Path, typer.Option(help="Where fingerprints of the rows are written.")] = KNOWN_ROWS,
+    out: Annotated[Path, typer.Option(help="File for the reference set.")] = CURVES,
+    known: Annotated[Path, typer.Option(help="File for the fingerprints of the rows.")] = KNOWN_ROWS,
 ) -> None:
-    """Fit what runs of one tenant have in common, to rows under constants that never saw their group."""
+    """Fit deviations that runs of one tenant share, to rows under constants fitted without their group."""
     from accuracy.local import fingerprints, local_document, local_table, points  # noqa: PLC0415
 
     rows = [row for one in _read(files) for row in one.rows]
@@ -374,9 +372,9 @@ def fit_local(
 def devices(
     files: Annotated[list[Path], typer.Argument(help="CSV files of measured rates of devices.")],
     *,
-    out: Annotated[Path | None, typer.Option(help="Where the reference set is written.")] = None,
+    out: Annotated[Path | None, typer.Option(help="File for the reference set.")] = None,
 ) -> None:
-    """Fit the constants of operators to measured devices, and say how far off each group is held out."""
+    """Fit the constants of operators to measured devices, and report the errors of each held-out group."""
     from accuracy.devices import fit_devices, lines, probes  # noqa: PLC0415
     from accuracy.hardware import read_hardware  # noqa: PLC0415
     from accuracy.lines import RowsError  # noqa: PLC0415
@@ -407,9 +405,9 @@ def devices(
 def power(
     files: Annotated[list[Path], typer.Argument(help="CSV files of measured runs.")],
     *,
-    out: Annotated[Path | None, typer.Option(help="Where the reference set is written.")] = None,
+    out: Annotated[Path | None, typer.Option(help="File for the reference set.")] = None,
 ) -> None:
-    """Fit the constants of power to the mean draw of served models, and say how far off each is held out."""
+    """Fit the constants of power to the mean draw of served models, and report the held-out errors."""
     from accuracy.power import by_fold, drawn, fit_power, lines, spreads  # noqa: PLC0415
     from service.evidence.service import load_shipped_document  # noqa: PLC0415
 
@@ -434,9 +432,9 @@ def power(
 def links(
     files: Annotated[list[Path], typer.Argument(help="CSV files of measured rates of links.")],
     *,
-    out: Annotated[Path | None, typer.Option(help="Where the reference set is written.")] = None,
+    out: Annotated[Path | None, typer.Option(help="File for the reference set.")] = None,
 ) -> None:
-    """Fit the constants of links to measured collectives, and say how far off each group is held out."""
+    """Fit the constants of links to measured collectives, and report the errors of each held-out group."""
     from accuracy.links import fit_all_links, link_lines  # noqa: PLC0415
     from service.evidence.service import load_shipped_document  # noqa: PLC0415
 
@@ -481,7 +479,7 @@ def _link_probes(read: "list[HardwareFile]") -> "list[LinkProbe]":
 
 
 def _score_hardware(files: list[Path] | None) -> list[Path] | None:
-    """Rates of links under the shipped constants; gives the files that hold none."""
+    """Scores rates of links under the shipped constants. Returns the files without such rates."""
     from accuracy.links import link_lines, score_links  # noqa: PLC0415
     from service.evidence.service import load_shipped_document  # noqa: PLC0415
 

@@ -1,8 +1,9 @@
-"""Operators of measured devices: estimated rates beside the measured ones, and the constants fitted to them.
+"""Operators of measured devices: comparison of estimated and measured rates, and the fit of constants.
 
 A row of a multiplication, of a stream or of an attention is one operator on one machine. The fit minimises
 the sum of absolute logarithms of estimated over measured rates, each group weighed by the root of its size,
-within the plausible range of each constant; every group is then predicted by constants that never saw it.
+within the plausible range of each constant; every group is then predicted by constants that were fitted
+without it.
 """
 
 import copy
@@ -31,9 +32,9 @@ Document = dict[str, Any]
 FitGroup = tuple[str, str]
 
 STREAM_BYTES: Final = 3.0 * 2.0**30
-"""What a stream benchmark moves at least, so that its launch does not count."""
+"""Least bytes that a stream benchmark moves, so that its launch does not count."""
 _HIDDEN = 2048
-"""Width of all heads in the benchmark of FlashAttention, whose rows do not print the heads."""
+"""Width of all heads in the benchmark of FlashAttention, whose rows do not state the heads."""
 
 SERVED: Final[Mapping[str, tuple[OperatorQuantity, ...]]] = {
     "gemm": (
@@ -51,7 +52,7 @@ SERVED: Final[Mapping[str, tuple[OperatorQuantity, ...]]] = {
         OperatorQuantity.ATTENTION_HEAD,
     ),
 }
-"""Kinds of rows, and the constants that they teach."""
+"""Kinds of rows, and the constants that are fitted to them."""
 
 
 _RATES = frozenset({"achieved_tflops", "bandwidth"})
@@ -101,7 +102,7 @@ def _fused_attention(row: HardwareRow) -> OperatorWork | None:
 
 
 def operator_of(row: HardwareRow) -> OperatorWork | None:
-    """The operator that a row measured; None for what is none, such as a collective."""
+    """Returns the operator that a row measured, or None for other rows, such as collectives."""
     match row.kind:
         case "gemm":
             return _multiplication(row)
@@ -114,7 +115,7 @@ def operator_of(row: HardwareRow) -> OperatorWork | None:
 
 
 def probes(rows: Iterable[HardwareRow], accelerators: Mapping[str, Accelerator]) -> list[OperatorProbe]:
-    """The rows that are operators of a device of the catalog that has the rate they need."""
+    """Returns the rows that are operators of a catalog device with the required rate."""
     found = []
     for row in rows:
         operator, accelerator = operator_of(row), accelerators.get(row.accelerator_id)
@@ -130,13 +131,13 @@ def probes(rows: Iterable[HardwareRow], accelerators: Mapping[str, Accelerator])
 
 
 def estimated(probe: OperatorProbe, machine: DeviceMachine) -> float:
-    """The rate that the operator reaches, in the unit of its row."""
+    """Returns the estimated rate of the operator, in the unit of its row."""
     work = probe.operator.moved_bytes if probe.row.unit == "bytes/s" else probe.operator.flops
     return work / operator_seconds(probe.operator, machine).seconds
 
 
 def ratios(found: Sequence[OperatorProbe], calibration: OperatorCalibration) -> list[float]:
-    """Estimated over measured rate of each probe."""
+    """Returns estimated over measured rate of each probe."""
     machines: dict[str, DeviceMachine] = {}
     result = []
     for probe in found:
@@ -150,7 +151,7 @@ def ratios(found: Sequence[OperatorProbe], calibration: OperatorCalibration) -> 
 
 
 def _entries(document: Document, found: Sequence[OperatorProbe]) -> list[int]:
-    """Places of the constants that some probe reads."""
+    """Returns the indexes of the constants that some probe reads."""
     calibration = parse_operator_calibration(document)
     read = {
         id(calibration.find_share(quantity, probe.accelerator.generation, probe.operator.number_format))
@@ -170,9 +171,9 @@ _SWEEPS, _POINTS, _PULL = 6, 12, 0.002
 
 
 def fit_operators(document: Document, found: Sequence[OperatorProbe]) -> Document:
-    """Constants of operators within their ranges that fit the probes best, one at a time, some times over.
+    """Fits constants of operators to the probes by coordinate descent within their ranges.
 
-    The fit starts where the sources put the constants; one that no row moves stays there.
+    The fit starts at the priors; a constant that affects no row stays there.
     """
     document = _with_priors(document)
     sizes: dict[FitGroup, int] = {}
@@ -193,7 +194,7 @@ def fit_operators(document: Document, found: Sequence[OperatorProbe]) -> Documen
 def _best(
     document: Document, entry: Document, found: Sequence[OperatorProbe], weights: Sequence[float], sweep: int
 ) -> float:
-    """The best value of one constant near where it is, nearer in each sweep."""
+    """Returns the best value of a constant near its current one, in a range that shrinks by sweep."""
     low, high = entry["range"]
     width, start = (high - low) / 2.0 ** (sweep + 1), entry["value"]
     steps = range(-_POINTS, _POINTS + 1)
@@ -218,7 +219,7 @@ _POOLED = (OperatorQuantity.MATRIX_PEAK, OperatorQuantity.BANDWIDTH)
 
 
 def _pooled(document: Document) -> Document:
-    """Constants of generations without rows: the median of those that have some, between their extremes."""
+    """Sets constants of generations without rows to the median of the others, between their extremes."""
     for quantity in _POOLED:
         of = [entry for entry in document["constants"] if entry["quantity"] == quantity]
         values = [entry["value"] for entry in of if "generation" in entry]
@@ -232,7 +233,7 @@ def _pooled(document: Document) -> Document:
 def _unmeasured(
     document: Document, found: Sequence[OperatorProbe], rest: Sequence[OperatorProbe]
 ) -> Document:
-    """The document without constants of a generation that only rows outside of ``rest`` would teach."""
+    """Returns the document without constants of a generation that no row in ``rest`` determines."""
     read = set(_entries(document, rest))
     lost = {
         place for place in _entries(document, found) if "generation" in document["constants"][place]
@@ -242,7 +243,7 @@ def _unmeasured(
 
 
 class FittedProbe(NamedTuple):
-    """A probe with its ratio of estimated to measured rate: fitted with its group, and without."""
+    """A probe with its ratio of estimated to measured rate, fitted with its group and without."""
 
     probe: OperatorProbe
     fitted: float
@@ -250,7 +251,7 @@ class FittedProbe(NamedTuple):
 
 
 class DeviceFit(NamedTuple):
-    """The constants fitted to all groups, those of each fit without one, and every probe under both."""
+    """Constants fitted to all groups and without each group, and every probe under both."""
 
     document: Document
     without: Mapping[FitGroup, Document]
@@ -258,7 +259,7 @@ class DeviceFit(NamedTuple):
 
 
 def fit_devices(document: Document, found: Sequence[OperatorProbe]) -> DeviceFit:
-    """Fit to all groups; then predict each group by constants fitted to the others."""
+    """Fits all groups, then predicts each group by constants fitted to the others."""
     whole = fit_operators(document, found)
     without: dict[FitGroup, Document] = {}
     held: dict[str, float] = {}
@@ -278,7 +279,7 @@ def fit_devices(document: Document, found: Sequence[OperatorProbe]) -> DeviceFit
 def _with_intervals(
     document: Document, without: Mapping[FitGroup, Document], found: Sequence[OperatorProbe]
 ) -> Document:
-    """Low and high of a fitted constant: its extremes over the fits without one group each."""
+    """Sets low and high of a fitted constant to its extremes over the fits without one group each."""
     document = copy.deepcopy(document)
     calibration = parse_operator_calibration(document)
     shares = list(calibration.constants.values())
@@ -300,7 +301,7 @@ def _with_intervals(
 
 
 def _same(first: Document, second: Document) -> bool:
-    """Whether both are the same constant."""
+    """Returns true if both are the same constant."""
     return all(first.get(name) == second.get(name) for name in ("quantity", "generation", "format"))
 
 
@@ -320,7 +321,7 @@ def _median_error(of: Sequence[float]) -> float:
 
 
 def lines(tried: Sequence[FittedProbe]) -> list[DeviceFitLine]:
-    """One line a kind and group, and one a kind."""
+    """Returns one line for each kind and group, and one for each kind."""
     sets: dict[tuple[str, str], list[FittedProbe]] = {}
     for one in tried:
         kind, group = one.probe.row.kind, " on ".join(one.probe.row.group)

@@ -1,4 +1,4 @@
-"""Facts that stand in the free text of a row: engine settings, software, how a program counts a batch."""
+"""Facts from the free text of a row: engine settings, software, the counting of batches."""
 
 import re
 from collections.abc import Mapping
@@ -15,13 +15,13 @@ _SETTING: Final = {
 
 
 def setting(row: MeasuredRow, name: str) -> float | None:
-    """A setting that the notes print as ``name=value`` or ``name value``."""
+    """Returns a setting that the notes print as ``name=value`` or ``name value``."""
     match = _SETTING[name].search(row.text.get("notes", ""))
     return float(match[1]) if match else None
 
 
 def device_bytes(row: MeasuredRow) -> int | None:
-    """What the log says that the device has: engines print decimals, a whole number is the device's label."""
+    """Returns the device memory in the log. Engines print decimals; a whole number is the device's label."""
     printed = setting(row, "total_gpu_memory")
     return None if printed is None or printed.is_integer() else round(printed * GIBIBYTE_BYTES)
 
@@ -36,28 +36,28 @@ def label_gigabytes(row: MeasuredRow) -> float | None:
 
 
 class SourceFramework(NamedTuple):
-    """What a source trains with, and what its recipes do without saying so."""
+    """A training framework of a source, with unstated settings of its recipes."""
 
     name: str
     attention: str = "flash"
     pure: bool = False
-    """Whether ``bf16`` means that weights and optimizer states are bf16 too."""
+    """True if ``bf16`` means that weights and optimizer states are bf16 too."""
     sequence_parallel: bool = False
-    """Whether its tensor parallelism always divides the activations between layers too."""
+    """True if its tensor parallelism always divides the activations between layers too."""
     splits_local_batch: bool = False
-    """Whether a pipeline cuts the stated local batch into as many micro-batches as it has stages."""
+    """True if a pipeline cuts the stated local batch into as many micro-batches as it has stages."""
     adapted: tuple[str, ...] = ()
-    """Matrices that its recipes put low-rank ones beside."""
+    """Matrices that its recipes add low-rank ones to."""
     rank: int | None = None
-    """Of those, where the row names none."""
+    """Rank of the low-rank matrices, if the row states none."""
     loss: str | None = None
-    """How its recipes make a loss of logits, where that is not the usual way."""
+    """Computation of the loss from logits in its recipes, if unusual."""
     recomputation: str = "none"
-    """What its recipes compute again, where the row leaves it open."""
+    """Recomputation of its recipes, if the row leaves it open."""
     view: MemoryView = MemoryView.DEVICE
-    """What its peaks of memory are read from."""
+    """Source of its peaks of memory."""
     sharding: str | None = None
-    """How its recipes spread the training state where nothing else is said."""
+    """Sharding of the training state in its recipes, if nothing else is stated."""
 
 
 _FRAMEWORKS: Final[Mapping[str, SourceFramework]] = {
@@ -92,7 +92,7 @@ _FRAMEWORKS: Final[Mapping[str, SourceFramework]] = {
 
 
 def framework(row: MeasuredRow) -> SourceFramework | None:
-    """The framework of a training row, by its source."""
+    """Returns the framework of a training row, by its source."""
     known = [name for name in _FRAMEWORKS if row.source.startswith(name)]
     return _FRAMEWORKS[max(known, key=len)] if known else None
 
@@ -103,12 +103,12 @@ _COMPILES_LOSS: Final = "202502"
 
 
 def is_compiled(row: MeasuredRow) -> bool:
-    """Whether torch.compile makes the blocks."""
+    """Returns true if torch.compile compiles the blocks."""
     return "compile" in row.text.get("method", "").lower()
 
 
 def loss(row: MeasuredRow) -> str | None:
-    """How logits become a loss, where that is not the usual way.
+    """Returns the computation of the loss from logits, if unusual.
 
     A compiled loss makes log-probabilities and gradients in one kernel each, at the width of the logits.
     """
@@ -123,7 +123,7 @@ def loss(row: MeasuredRow) -> str | None:
 
 
 def view(row: MeasuredRow) -> MemoryView:
-    """What a peak of memory of the row was read from."""
+    """Returns the source of a row's peak of memory."""
     known = framework(row)
     return known.view if known else MemoryView.DEVICE
 
@@ -141,13 +141,13 @@ _ENGINES: Final = (
 
 
 def engine(row: MeasuredRow) -> str | None:
-    """The engine of a serving row by the name that the service knows."""
+    """Returns the engine of a serving row by its name in the service."""
     text = row.text.get("engine", "").lower()
     return next((name for start, name in _ENGINES if start in text), None)
 
 
 _BEFORE_HYBRID_CACHES = "0.9"
-"""The last version of vLLM that charges windowed layers at full length."""
+"""Last version of vLLM that charges windowed layers at full length."""
 
 
 _ONLY_V0 = frozenset({"non_torch_memory_per_gpu", "activation_peak_per_gpu"})
@@ -155,7 +155,7 @@ _ONLY_V0 = frozenset({"non_torch_memory_per_gpu", "activation_peak_per_gpu"})
 
 
 def engine_versions(row: MeasuredRow, run: Mapping[str, MeasuredRow] | None = None) -> list[str]:
-    """Versions that the source states, or that its notes give away; a slash between two leaves both open."""
+    """Returns the versions that the source states or that its notes imply. A slash leaves both open."""
     text = row.text.get("engine_version", "").strip()
     if re.fullmatch(r"0\.8\.\w+", text) and engine(row) == "vllm" and _ONLY_V0 & (run or {}).keys():
         return [f"{text} V0"]
@@ -163,7 +163,7 @@ def engine_versions(row: MeasuredRow, run: Mapping[str, MeasuredRow] | None = No
         return text.split("/")
     changed = re.fullmatch(r"(\d+\.\d+)\.(\d+)\+PR", text)
     if changed:
-        # A change under review is in the version that comes next.
+        # A change under review is in the next version.
         return [f"{changed[1]}.{int(changed[2]) + 1}"]
     if not text and engine(row) == "vllm" and says(row, "at full length"):
         return [_BEFORE_HYBRID_CACHES]
@@ -171,12 +171,13 @@ def engine_versions(row: MeasuredRow, run: Mapping[str, MeasuredRow] | None = No
 
 
 _ALLOCATED = ("Qwen3 speed benchmark",)
-"""Sources whose figures are no peaks: of 16-bit, FP8 and GPTQ weights they are weights, cache and 33 to
-48 MiB at every length."""
+"""Sources whose figures are not peaks: for 16-bit, FP8 and GPTQ weights they are weights, cache and 33 to 48
+MiB at every length.
+"""
 
 
 def cache_rounding(row: MeasuredRow) -> float:
-    """What the allocator of a source adds to a cache, as a share of it.
+    """Returns the share that the allocator of a source adds to a cache.
 
     The AWQ runs of the Qwen3 table had an environment of their own. Their caches are an eighth larger than
     their tokens at every length: 2,049, 8,193, 16,385 and 32,769 rounded up to eighths of powers of two.
@@ -186,7 +187,7 @@ def cache_rounding(row: MeasuredRow) -> float:
 
 
 def leaves_passing_out(row: MeasuredRow) -> bool:
-    """Whether the source counts what stays allocated, without what a prompt takes while it passes."""
+    """Returns true if the source counts memory that stays allocated, without the workspace of a prompt."""
     return row.source.startswith(_ALLOCATED)
 
 
@@ -195,13 +196,13 @@ _LORA_RANK = re.compile(r"\br=(\d+)")
 
 
 def lora_rank(row: MeasuredRow) -> int | None:
-    """The rank that the text names."""
+    """Returns the rank that the text names."""
     match = _LORA_RANK.search(f"{row.text.get('method', '')} {row.text.get('notes', '')}")
     return int(match[1]) if match else None
 
 
 def packing(row: MeasuredRow) -> str:
-    """How scales of NF4 weights are kept: as they are where the row says so, else packed again."""
+    """Returns the format of NF4 weights: with plain scales if the row says so, else with packed ones."""
     return "nf4" if row.precision.get("quantisation") == "nf4" and row.source == "LitGPT" else "nf4_double"
 
 
@@ -209,26 +210,26 @@ _MICRO_COUNT = re.compile(r"micro_num (\d+)")
 
 
 def micro_batches(row: MeasuredRow) -> int | None:
-    """Micro-batches of a step, where the text counts them."""
+    """Returns the micro-batches of a step, if the text states them."""
     match = _MICRO_COUNT.search(row.text.get("method", ""))
     return int(match[1]) if match else None
 
 
 def says(row: MeasuredRow, *words: str) -> bool:
-    """Whether method or notes contain one of ``words``, in any case."""
+    """Returns true if method or notes contain one of ``words``, in any case."""
     text = f"{row.text.get('method', '')} {row.text.get('notes', '')}".lower()
     return any(word in text for word in words)
 
 
 def may_offload_activations(row: MeasuredRow) -> bool:
-    """Whether kept inputs of blocks may lie on the host: torchtune's adapters, where rows leave it open."""
+    """Returns true if kept inputs of blocks may be on the host: torchtune's adapters, if not stated."""
     return (
         row.source.startswith("torchtune") and row.adaptation in _LOW_RANK and row.recomputation == "unknown"
     )
 
 
 def is_one_device_recipe(row: MeasuredRow) -> bool:
-    """Whether it is torchtune's recipe for all parameters on one device, with 8-bit optimizer states."""
+    """Returns true for torchtune's recipe of all parameters on one device, with 8-bit optimizer states."""
     return row.source.startswith("torchtune") and row.adaptation == "full" and row.text["n_gpus"] == "1"
 
 
@@ -244,14 +245,14 @@ class AcceleratorVariant(NamedTuple):
 VARIANTS: Final[Mapping[str, AcceleratorVariant]] = {
     "?h100-96gb-hbm2e-500w": AcceleratorVariant("h100-sxm", 96 * 2**30, 2.4e12, 500.0),
 }
-"""Accelerators outside the catalog whose rows state what they differ in."""
+"""Accelerators outside the catalog whose rows state the differences."""
 
 EITHER: Final[Mapping[str, tuple[str, ...]]] = {"?a100-80gb": ("a100-sxm-80gb", "a100-pcie-80gb")}
 """Names that leave the form factor open, the likeliest first."""
 
 
 class ClusterNetwork(NamedTuple):
-    """What joins the nodes of a cluster: kind, bytes per second of an interface, interfaces a node."""
+    """Network between the nodes of a cluster: kind, bytes per second of an interface, interfaces per node."""
 
     kind: str
     bytes_per_second: float
@@ -264,7 +265,10 @@ _GIGABIT_BYTES = 1.25e8
 
 
 def network(row: MeasuredRow) -> ClusterNetwork | None:
-    """What the notes say of the network; Jean Zay's nodes of eight A100 have four Omni-Path ports (IDRIS)."""
+    """Returns the network from the notes.
+
+    Jean Zay's nodes of eight A100 have four Omni-Path ports (IDRIS).
+    """
     notes = row.text.get("notes", "")
     if match := _INTERFACES.search(notes):
         return ClusterNetwork("roce", float(match[2]) * _GIGABIT_BYTES, int(match[1]))
@@ -276,11 +280,12 @@ def network(row: MeasuredRow) -> ClusterNetwork | None:
 
 
 _MEAN_TOKENS: Final = {"Alpaca": 135}
-"""Tokens of a sample on average. Alpaca: 47,764,738 bytes of 52,002 examples (data set card), which hold each
-sample twice, once in a prompt of some 190 bytes: 550 bytes of text a sample, at 4.1 bytes a token."""
+"""Mean tokens of a sample. Alpaca: 47,764,738 bytes of 52,002 examples (data set card), which hold each
+sample twice, once in a prompt of some 190 bytes: 550 bytes of text a sample, at 4.1 bytes a token.
+"""
 
 
 def mean_tokens(row: MeasuredRow) -> int | None:
-    """Tokens of a sample of the data set that the notes name, where samples are not packed."""
+    """Returns the tokens of a sample of the data set that the notes name, if samples are not packed."""
     notes = row.text.get("notes", "")
     return next((tokens for name, tokens in _MEAN_TOKENS.items() if notes.startswith(name)), None)

@@ -1,10 +1,10 @@
-"""Named constants of the reference set, fitted to measured rows.
+"""Fit of named constants of the reference set to measured rows.
 
 A constant is an entry of the set that states a ``range`` and the ``metrics`` it serves, or one of the
 sections of physical quantities, whose low and high are their plausible range. The fit minimises the sum of
-relative errors (their median, so that odd rows do not pull), keeps every constant in its range and weighs
-groups of rows by the root of their size. Estimates are nearly linear in such constants: the fit solves the
-linear model and takes its derivatives again where that led, some times over.
+absolute relative errors, which is robust to outliers, keeps every constant in its range and weighs groups of
+rows by the root of their size. Estimates are nearly linear in such constants: the fit solves the linear model
+and repeats it with derivatives at the solution.
 """
 
 import copy
@@ -36,24 +36,26 @@ from service.resolve.software import get_software_name
 Document = dict[str, Any]
 Floats = NDArray[np.float64]
 WithCurves = Callable[[ReferenceCurves], CatalogView]
-"""The catalog under another reference set."""
+"""Returns the catalog under another reference set."""
 
 LINEARISATIONS: Final = 4
 _SWEEPS, _REWEIGHTINGS = 200, 40
 _STEP: Final = 0.02
-"""Of a range: how far a constant is moved to see what depends on it."""
+"""Step of a constant for its derivatives, as a share of its range."""
 _EDGE: Final = 2e-3
-"""Of a range: how far a constant stays from its ends, where whole bytes may pass an interval."""
+"""Distance of a constant from the ends of its range, as a share, so that whole bytes stay within an
+interval.
+"""
 _FLOOR: Final = 0.01
-"""Relative errors below it pull as their square: no row is measured better."""
+"""Relative errors below it count as their square, since no row is measured better."""
 _UNMOVED: Final = 1e-6
-"""Relative change of an estimate below which a constant does not count as moving it."""
+"""Relative change of an estimate below which a constant does not count as affecting it."""
 _PULL: Final = 0.02
-"""How strongly a constant is held where its source puts it: as one row in fifty."""
+"""Weight of the prior of a constant: that of one row in fifty."""
 
 
 class FitConstant(NamedTuple):
-    """A named physical quantity of the reference set, and where it stands there."""
+    """A named physical quantity of the reference set, with its path."""
 
     path: tuple[str | int, ...]
     prior: float
@@ -61,12 +63,12 @@ class FitConstant(NamedTuple):
     high: float
     metrics: frozenset[str]
     software: str | None = None
-    """The framework whose habit it is, behind a slash in the last name; None where it serves all."""
+    """Framework of the constant, after a slash in the last name; None if it serves all."""
     besides: frozenset[str] = frozenset()
-    """Software that has a constant of its own in its place."""
+    """Software with a constant of its own in place of this one."""
 
     def serves(self, one: AskedRow) -> bool:
-        """Whether the constant can move the estimate of a row."""
+        """Returns true if the constant can affect the estimate of a row."""
         if one.row.metric not in self.metrics:
             return False
         if self.software is None and not self.besides:
@@ -76,12 +78,12 @@ class FitConstant(NamedTuple):
 
     @property
     def span(self) -> float:
-        """From the least to the most that it may be."""
+        """Difference between the largest and the smallest value."""
         return self.high - self.low
 
     @property
     def name(self) -> str:
-        """As reports call it."""
+        """Name in reports."""
         return ".".join(map(str, self.path))
 
 
@@ -100,7 +102,7 @@ SECTIONS: Final[Mapping[str, frozenset[str]]] = {
 
 
 OF_EXACT_FORMULA = "_factor"
-"""A factor of 1 whose low and high bound an exact formula's error: it is no quantity to be fitted."""
+"""Suffix of a factor of 1 whose low and high bound the error of an exact formula. It is not fitted."""
 
 
 def constants_of(
@@ -108,7 +110,7 @@ def constants_of(
     path: tuple[str | int, ...] = (),
     metrics: frozenset[str] = frozenset(),
 ) -> Iterator[FitConstant]:
-    """Every constant with a range, in the order of the document."""
+    """Yields every constant with a range, in the order of the document."""
     if isinstance(document, dict):
         served = frozenset(document.get("metrics", metrics)) - {"fits"}
         low, high = _range(document)
@@ -126,7 +128,7 @@ def constants_of(
 
 
 def _range(document: Mapping[str, Any]) -> tuple[float, float]:
-    """Where a constant may lie: its range, and never outside of the interval that answers make of it."""
+    """Returns the limits of a constant: its range, within the interval that answers derive from it."""
     low, high = document.get("range", (-math.inf, math.inf))
     low, high = max(low, document.get("low", low)), min(high, document.get("high", high))
     return (float(low), float(high)) if math.isfinite(high - low) else (0.0, 0.0)
@@ -140,7 +142,7 @@ def _entry(document: Any, path: Sequence[str | int]) -> dict[str, Any]:  # noqa:
 
 
 def with_values(document: Document, constants: Sequence[FitConstant], values: Sequence[float]) -> Document:
-    """The reference set with other values of its constants, and the ones it began with beside them."""
+    """Returns the reference set with other values of its constants, next to the priors."""
     changed = copy.deepcopy(document)
     for constant, value in zip(constants, values, strict=True):
         entry = _entry(changed, constant.path)
@@ -151,7 +153,7 @@ def with_values(document: Document, constants: Sequence[FitConstant], values: Se
 
 @dataclass(frozen=True, slots=True)
 class FittingProblem:
-    """Rows, constants, and the way from the one to the other."""
+    """Rows, constants, and the functions that estimate the rows."""
 
     document: Document
     constants: tuple[FitConstant, ...]
@@ -160,16 +162,16 @@ class FittingProblem:
     catalog: WithCurves
 
     def scored(self, values: Sequence[float], rows: Sequence[int]) -> list[ScoredRow]:
-        """Some rows under some values of the constants."""
+        """Returns the scores of some rows under values of the constants."""
         catalog = self.catalog(parse_curves(with_values(self.document, self.constants, values)))
         estimators = answered_once(self.estimators)
         return [score_row(self.asked[place], catalog, estimators) for place in rows]
 
     def errors(self, values: Sequence[float], rows: Sequence[int]) -> Floats:
-        """Errors of the likeliest estimates that a fit makes small; NaN where there is none.
+        """Returns the errors that a fit minimises, of the likeliest estimates; NaN without one.
 
-        They are relative, of serving the logarithm of the ratio: latencies are off by factors, and a ratio
-        that is half would weigh less than one that is twice.
+        They are relative; for serving they are the logarithm of the ratio, since latencies are off by
+        factors, and a ratio of one half would otherwise weigh less than one of two.
         """
         catalog = self.catalog(parse_curves(with_values(self.document, self.constants, values)))
         asked = (self.asked[place]._replace(shapes=self.asked[place].shapes[:1]) for place in rows)
@@ -177,7 +179,7 @@ class FittingProblem:
         return np.array([_pull(score_row(one, catalog, estimators)) for one in asked])
 
     def slopes(self, values: Floats, rows: Sequence[int], errors: Floats) -> Floats:
-        """What each constant changes of the errors of rows."""
+        """Returns the derivatives of the errors of rows by each constant."""
         slopes = np.zeros((len(rows), len(self.constants)))
         for place, constant in enumerate(self.constants):
             served = [k for k, row in enumerate(rows) if constant.serves(self.asked[row])]
@@ -191,7 +193,7 @@ class FittingProblem:
 
     @property
     def bounds(self) -> Floats:
-        """Prior, least and most of each constant."""
+        """Prior, least and largest value of each constant."""
         prior, low, high = np.array([(c.prior, c.low, c.high) for c in self.constants]).T
         edge = _EDGE * (high - low)
         return np.array([prior, np.minimum(prior, low + edge), np.maximum(prior, high - edge)])
@@ -203,7 +205,7 @@ def _pull(scored: ScoredRow) -> float:
 
 
 def answered_once(estimators: Estimators) -> Estimators:
-    """Estimators that answer each question once: the rows of a run share theirs."""
+    """Returns estimators that answer each question once, since the rows of a run share theirs."""
     known: dict[tuple[str, int], Mapping[str, Any]] = {}
 
     def once(name: str, estimator: Callable[[Any, CatalogView], Mapping[str, Any]]) -> Any:  # noqa: ANN401
@@ -219,7 +221,7 @@ def answered_once(estimators: Estimators) -> Estimators:
 
 
 class FittedConstants(NamedTuple):
-    """Values of the constants, and what they were fitted to."""
+    """Values of the constants, and the number of rows and groups of their fit."""
 
     values: tuple[float, ...]
     rows: int
@@ -227,16 +229,16 @@ class FittedConstants(NamedTuple):
 
 
 def weights_of(asked: Sequence[AskedRow]) -> Floats:
-    """How much each row weighs: its group as the root of its rows."""
+    """Returns the weight of each row. A group weighs as the root of its rows."""
     groups = [group_of(one.row) for one in asked]
     sizes = Counter(groups)
     return np.array([1.0 / math.sqrt(sizes[group]) for group in groups])
 
 
 def solve(errors: Floats, slopes: Floats, weights: Floats, at: Floats, bounds: Floats) -> Floats:
-    """The least sum of weighted errors of a linear model, each entry of ``at`` within its bounds.
+    """Minimises the sum of weighted absolute errors of a linear model within bounds, near ``at``.
 
-    Reweighted least squares; the bounded quadratic is solved one entry at a time, which ends at its least
+    Reweighted least squares; the bounded quadratic is solved by coordinate descent, which reaches the minimum
     because it is convex.
     """
     prior, low, high = bounds
@@ -263,7 +265,7 @@ def solve(errors: Floats, slopes: Floats, weights: Floats, at: Floats, bounds: F
 
 
 def fit(problem: FittingProblem, rows: Sequence[int]) -> FittedConstants:
-    """The constants that fit some rows best."""
+    """Returns the constants that fit some rows best."""
     bounds = problem.bounds
     values = bounds[0].copy()
     known = np.isfinite(problem.errors(values, rows))
@@ -286,16 +288,16 @@ class FitValidation(NamedTuple):
     scored: tuple[ScoredRow, ...]
     folds: tuple[FittedConstants, ...]
     outside: tuple[tuple[int, ...], ...]
-    """The rows of each fold, which its constants never saw."""
+    """Indexes of the rows of each fold, which are outside of its fit."""
 
     def without(self, fold: int) -> list[ScoredRow]:
-        """The rows of the other folds."""
+        """Returns the rows of the other folds."""
         left = set(self.outside[fold])
         return [one for place, one in enumerate(self.scored) if place not in left]
 
 
 def cross_validate(problem: FittingProblem, split: Mapping[str, int]) -> FitValidation:
-    """Fitted on four folds and tried on the fifth, five times."""
+    """Fits four folds and scores the fifth, for each fold."""
     fold = [fold_of(group_of(one.row), split) for one in problem.asked]
     scored: dict[int, ScoredRow] = {}
     found, left = [], []
@@ -313,7 +315,7 @@ def cross_validate(problem: FittingProblem, split: Mapping[str, int]) -> FitVali
 def problem_of(
     document: Document, asked: Sequence[AskedRow], estimators: Estimators, catalog: WithCurves
 ) -> FittingProblem:
-    """The rows that some constant of the document serves, and the constants that move some of them."""
+    """Returns the problem of the rows and constants of a document that affect each other."""
     constants = tuple(constants_of(document))
     served = frozenset().union(*(constant.metrics for constant in constants))
     rows = tuple(
@@ -326,7 +328,7 @@ def problem_of(
 
 
 def _moving(problem: FittingProblem) -> Iterator[FitConstant]:
-    """The constants that change an estimate; of the others the rows say nothing."""
+    """Yields the constants that change an estimate; rows do not determine the others."""
     values = [constant.prior for constant in problem.constants]
     everything = range(len(problem.asked))
     start = problem.errors(values, everything)
@@ -347,7 +349,7 @@ def fitted_document(
     tried: FitValidation,
     provenance: Mapping[str, Any],
 ) -> str:
-    """The reference set with fitted values, those of each fold, the spreads, and what they came from."""
+    """Returns the reference set with fitted values, those of each fold, the spreads, and the provenance."""
     spread = residuals(tried.scored)
     names = [constant.name for constant in problem.constants]
     document = with_values(problem.document, problem.constants, fitted.values)
@@ -370,16 +372,16 @@ def fitted_document(
 
 
 def text_of(document: Document) -> str:
-    """The reference set as its file has it."""
+    """Returns the text of the reference set's file."""
     return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 TOTALS: Final = {("training_memory", "total"): "training_memory"}
-"""Entries that hold the interval of a whole answer, and the family of rows that it comes from."""
+"""Entries with the interval of a whole answer, and the family of rows that determines it."""
 
 
 def _spread(document: Document, spread: Sequence[MeasuredRatio]) -> None:
-    """Write the interval of each whole answer as rows outside of the fit have it."""
+    """Writes the interval of each whole answer from rows outside of the fit."""
     for (section, name), family in TOTALS.items():
         entry = document.get(section, {}).get(name)
         of = [residual for residual in spread if residual.family == family]
@@ -393,9 +395,9 @@ def _spread(document: Document, spread: Sequence[MeasuredRatio]) -> None:
 
 
 def held_out(document: Document, fold: int) -> Document:
-    """The reference set as it was fitted without one fold; as it is where nothing was fitted.
+    """Returns the reference set as fitted without one fold, or unchanged if nothing was fitted.
 
-    Raises :class:`ValueError` if a constant is gone that was fitted: its row would be judged in sample.
+    Raises :class:`ValueError` if a fitted constant is missing, since its rows would be scored in sample.
     """
     residuals: list[Document] = []
     for section in ("fitted", "fitted_serving"):
@@ -410,7 +412,7 @@ def held_out(document: Document, fold: int) -> Document:
 
 
 def with_fitted(document: Document, values: Mapping[str, float]) -> Document:
-    """The reference set under other values of named constants."""
+    """Returns the reference set with other values of named constants."""
     constants = [constant for constant in constants_of(document) if constant.name in values]
     gone = values.keys() - {constant.name for constant in constants}
     if gone:

@@ -1,8 +1,8 @@
-"""Whole groups of rows, dealt to five folds: what one of them teaches is tried on the others.
+"""Folds of groups of rows, for validation on groups outside of a fit.
 
-A group is one source's rows of one model on one device. Random rows would flatter every table: siblings of
-a row would be in the fit. The split is a file of digests, because most rows may not ship; a group that it
-does not know goes by its digest alone.
+A group is one source's rows of one model on one device. Random rows would flatter every table, since siblings
+of a row would be in the fit. The split is a file of digests, because most rows may not ship; a group outside
+of the file is assigned by its digest.
 """
 
 import hashlib
@@ -20,25 +20,25 @@ _DIGITS: Final = 16
 
 
 def group_of(row: MeasuredRow) -> str:
-    """Digest of the row's group."""
+    """Returns the digest of the row's group."""
     name = json.dumps([row.source, row.model_id, row.accelerator_id], ensure_ascii=False)
     return hashlib.sha256(name.encode()).hexdigest()[:_DIGITS]
 
 
 @cache
 def committed_split() -> Mapping[str, int]:
-    """The fold of each group that was dealt."""
+    """Returns the fold of each group in the committed split."""
     split: Mapping[str, int] = json.loads((files("accuracy") / "folds.json").read_text())
     return split
 
 
 def fold_of(group: str, split: Mapping[str, int]) -> int:
-    """The fold of a group, by the split or else by its digest."""
+    """Returns the fold of a group, from the split or else from its digest."""
     return split.get(group, int(group, 16) % FOLDS)
 
 
 def deal(rows: Iterable[MeasuredRow], split: Mapping[str, int]) -> dict[str, int]:
-    """The split with the groups of ``rows`` that it lacks, the largest first, each to the emptiest fold."""
+    """Returns the split with missing groups of ``rows``, the largest first, each in the emptiest fold."""
     sizes = Counter(group_of(row) for row in rows)
     dealt = dict(split)
     filled = Counter(dict.fromkeys(range(FOLDS), 0))

@@ -1,7 +1,7 @@
-"""Measured rates of devices and links: one figure a row, read once, here.
+"""Measured rates of devices and links, one figure per row.
 
-The file has the columns of the other measured rows as far as they apply: shapes and sizes stand in one free
-column, whose readings are here too.
+The file has the columns of the other measured rows as far as they apply. Shapes and sizes are in one free
+column, which is parsed here.
 """
 
 import csv
@@ -28,7 +28,7 @@ HARDWARE_UNITS: Final[Mapping[str, str]] = {
     "busbw": "bytes/s",
     "latency": "s",
 }
-"""Units of the known metrics; rows of others are kept with a warning."""
+"""Units of the known metrics. Rows of other metrics are kept with a warning."""
 
 _FORMATS: Final[Mapping[str, NumberFormat]] = {
     **{number_format.value: number_format for number_format in NumberFormat},
@@ -39,12 +39,12 @@ _SIZE = re.compile(r"^\s*(\d+(?:\.\d+)?)\s*([KMGT]?)(i?)B\b")
 _SETTING = re.compile(r"\b(batch|seq|head_dim|heads)\s*[= ]\s*(\d+)")
 _PREFIXES: Final = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4}
 _NEAR = 0.08
-"""How far a size that is printed in decimal may lie from the power of two that was run."""
+"""Largest relative distance of a decimal size from the power of two that was run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HardwareRow:
-    """One measured rate; ``text`` holds the columns as the source has them."""
+    """One measured rate. ``text`` holds the original columns."""
 
     id: str
     source: str
@@ -61,7 +61,7 @@ class HardwareRow:
 
     @property
     def group(self) -> tuple[str, str]:
-        """What is fitted or held out together: one source's rows of one device."""
+        """Group that is fitted or held out together: one source's rows of one device."""
         return self.source, self.accelerator_id
 
     @property
@@ -74,7 +74,7 @@ class HardwareRow:
     def message_bytes(self) -> float | None:
         """The size of a message.
 
-        Benchmarks double it from run to run; a size near a power of two that is printed in decimal is that.
+        Benchmarks double it from run to run; a decimal size near a power of two is read as that.
         """
         match = _SIZE.match(self.text["shape_or_size"])
         if match is None:
@@ -97,7 +97,7 @@ class HardwareRow:
 
 @dataclass(frozen=True, slots=True)
 class HardwareFile:
-    """Rows of one file, in its order, with what is odd about it but does not stop its reading."""
+    """Rows of one file in order, with remarks that do not prevent its use."""
 
     path: Path
     sha256: str
@@ -106,7 +106,7 @@ class HardwareFile:
 
 
 def by_metric(rows: Iterable[HardwareRow]) -> Mapping[str, tuple[HardwareRow, ...]]:
-    """The rows of each metric."""
+    """Returns the rows of each metric."""
     found: dict[str, list[HardwareRow]] = {}
     for row in rows:
         found.setdefault(row.metric, []).append(row)
@@ -114,7 +114,7 @@ def by_metric(rows: Iterable[HardwareRow]) -> Mapping[str, tuple[HardwareRow, ..
 
 
 def is_hardware(path: Path) -> bool:
-    """Whether a file has the columns of measured devices and links; one that cannot be read has not."""
+    """Returns true if a file has the columns of measured devices and links, false if it cannot be read."""
     try:
         with path.open(newline="") as file:
             return set(next(csv.reader(file), [])) >= HARDWARE_COLUMNS
@@ -123,7 +123,7 @@ def is_hardware(path: Path) -> bool:
 
 
 def read_hardware(path: Path) -> HardwareFile:
-    """The rows of one file; raises :class:`RowsError` at the first that cannot be read."""
+    """Reads the rows of one file. Raises :class:`RowsError` at the first invalid one."""
     rows, warnings = [], []
     read = read_lines(path, HARDWARE_COLUMNS)
     for line in read.lines:
@@ -135,12 +135,12 @@ def read_hardware(path: Path) -> HardwareFile:
 
 
 def _count(text: str) -> int:
-    """A whole number from 1, or 0 for what is none."""
+    """Returns a whole number from 1, or 0 for anything else."""
     return int(text) if text.strip().isdecimal() else 0
 
 
 def _row(line: RowLine) -> HardwareRow | None:
-    """One row; None, with a warning, for one that does not say on how many devices."""
+    """Returns one row, or None with a warning if it does not state its devices."""
     metric, unit = line.required("metric"), line.required("unit_si")
     if metric not in HARDWARE_UNITS:
         line.warnings.append(str(line.error("metric", f"{shown(metric)} is not known")))

@@ -1,9 +1,9 @@
-"""Constants of serving: fitted by whole groups, and tried on whole devices, models, releases and engines.
+"""Fit of the constants of serving, validated on whole groups, devices, models, releases and engines.
 
 An estimate of serving takes about a millisecond and there are thousands of rows, so the fit takes its
-derivatives on a part of the rows of large groups, and once for all hold-outs: each is solved anew from the
-rows inside of it, as linear around the constants of all rows, and tried with the whole model on the rows
-outside of it. What a hold-out sees of them is where its derivatives were taken.
+derivatives on a part of the rows of large groups, and once for all hold-outs: each is solved from the rows
+inside of it, with a linear model around the constants of all rows, and scored with the whole model on the
+rows outside of it. The only influence of held-out rows is the point at which derivatives are taken.
 """
 
 import math
@@ -40,15 +40,15 @@ from service.resolve.catalog import CatalogView
 FOLD: Final = "fold"
 LINEARISATIONS: Final = 2
 MOST_OF_GROUP: Final = 6
-"""Rows of one group and metric that derivatives are taken of; a group weighs as the root of its rows."""
+"""Rows of one group and metric for derivatives. A group weighs as the root of its rows."""
 MOST_TRIED: Final = 6
-"""Rows of one group and metric that a device, model, release or engine held out is tried on."""
+"""Rows of one group and metric on which a held-out device, model, release or engine is scored."""
 FEWEST_HELD_OUT: Final = 10
-"""Rows below which a device, a model or a release is not held out alone."""
+"""Rows below which a device, a model or a release is not held out separately."""
 
 
 class HoldOut(NamedTuple):
-    """Rows that a fit does not see, and those of them that it is tried on."""
+    """Rows outside of a fit, and those of them on which it is scored."""
 
     kind: str
     name: str
@@ -66,14 +66,14 @@ class TriedHoldOut:
 
 
 class ServedSystem(NamedTuple):
-    """What evidence knows of a row: its system, and the parameters of its model."""
+    """Evidence facts of a row: its system, and the parameters of its model."""
 
     system: EvidenceSystem
     parameter_count: int | None
 
 
 def systems_of(asked: Sequence[AskedRow], catalog: CatalogView) -> list[ServedSystem]:
-    """The system of each row."""
+    """Returns the system of each row."""
     found = []
     for one in asked:
         served = served_system(one.shapes[0], catalog)
@@ -84,7 +84,7 @@ def systems_of(asked: Sequence[AskedRow], catalog: CatalogView) -> list[ServedSy
 
 
 def evidence_inside(served: Sequence[ServedSystem], outside: Sequence[int] = ()) -> ServingEvidence:
-    """The evidence of all rows but those outside."""
+    """Returns the evidence of all rows except those outside."""
     left = set(outside)
     inside = [one for place, one in enumerate(served) if place not in left]
     return build_evidence(
@@ -95,7 +95,7 @@ def evidence_inside(served: Sequence[ServedSystem], outside: Sequence[int] = ())
 def hold_outs(
     asked: Sequence[AskedRow], served: Sequence[ServedSystem], split: Mapping[str, int]
 ) -> list[HoldOut]:
-    """Five folds of groups, and each device, model, release and engine with enough rows."""
+    """Returns five folds of groups, and each device, model, release and engine with enough rows."""
     keys: dict[tuple[str, str], list[int]] = {}
     for place, (one, (system, count)) in enumerate(zip(asked, served, strict=True)):
         names = {
@@ -122,7 +122,7 @@ def hold_outs(
 
 
 def thinned(asked: Sequence[AskedRow], most: int) -> list[int]:
-    """At most so many rows of each group and metric, evenly from them, each figure of a run once."""
+    """Returns at most ``most`` rows of each group and metric, evenly spaced, each figure of a run once."""
     groups: dict[tuple[str, str], dict[tuple[int, float], int]] = {}
     for place, one in enumerate(asked):
         known = groups.setdefault((group_of(one.row), one.row.metric), {})
@@ -139,7 +139,7 @@ _UNCLEAR: Final = frozenset({"layout", "batch"})
 
 
 def is_clear(row: MeasuredRow) -> bool:
-    """Whether a row says how many devices do what: one that does not is tried, but teaches nothing."""
+    """Returns true if a row states layout and batch. Other rows are scored but not fitted."""
     return not (_UNCLEAR & row.missing) and not is_contradicted(row)
 
 
@@ -153,7 +153,7 @@ class _LinearErrors(NamedTuple):
     weights: Floats
 
     def solved(self, problem: FittingProblem, outside: Sequence[int] = ()) -> FittedConstants:
-        """The constants that fit the rows inside best."""
+        """Returns the constants that fit the rows inside best."""
         left = set(outside)
         inside = np.array([row not in left for row in self.rows])
         values = solve(
@@ -177,7 +177,7 @@ def _linear(problem: FittingProblem, values: Floats, rows: Sequence[int]) -> _Li
 
 
 def _weights(problem: FittingProblem, rows: Sequence[int]) -> Floats:
-    """How much each row weighs: a group as the root of all of its rows, an error as a share of its aim."""
+    """Returns the weight of each row: a group as the root of its rows, an error as a share of its target."""
     sizes = Counter(group_of(one.row) for one in problem.asked)
     taken = Counter(group_of(problem.asked[row].row) for row in rows)
     weights = []
@@ -189,7 +189,7 @@ def _weights(problem: FittingProblem, rows: Sequence[int]) -> Floats:
 
 
 class HoldOutValidation(NamedTuple):
-    """The fit to all rows, and every hold-out under constants that never saw it."""
+    """The fit to all rows, and every hold-out under constants that were fitted without it."""
 
     fitted: FittedConstants
     tried: tuple[TriedHoldOut, ...]
@@ -201,7 +201,7 @@ class HoldOutValidation(NamedTuple):
         return [one for one in self.tried if one.held.kind == FOLD]
 
     def scored(self) -> list[ScoredRow]:
-        """Every row under the constants of the fold that does not hold its group."""
+        """Returns every row under the constants of the fold that does not hold its group."""
         ordered = {
             place: scored
             for one in self.folds
@@ -211,7 +211,7 @@ class HoldOutValidation(NamedTuple):
 
 
 def validate(problem: FittingProblem, split: Mapping[str, int]) -> HoldOutValidation:
-    """Fit all rows, then try each hold-out."""
+    """Fits all rows, then scores each hold-out."""
     served = systems_of(problem.asked, problem.catalog(parse_curves(problem.document)))
     rows = [place for place in thinned(problem.asked, MOST_OF_GROUP) if is_clear(problem.asked[place].row)]
     held = hold_outs(problem.asked, served, split)
@@ -233,7 +233,7 @@ def validate(problem: FittingProblem, split: Mapping[str, int]) -> HoldOutValida
 def under(
     problem: FittingProblem, fitted: FittedConstants, held: HoldOut, served: Sequence[ServedSystem]
 ) -> tuple[ScoredRow, ...]:
-    """The rows of a hold-out under some constants, with the evidence that is left without them."""
+    """Returns the rows of a hold-out under some constants, with the evidence of the other rows."""
     curves = parse_curves(with_values(problem.document, problem.constants, fitted.values))
     left = replace(curves, serving_evidence=evidence_inside(served, held.outside))
     catalog, estimators = problem.catalog(left), answered_once(problem.estimators)
@@ -242,15 +242,15 @@ def under(
 
 _FEWEST: Final = 5
 _ALL_AS_GROUPS: Final = 12
-"""How many groups the spread over all levels weighs as, in that of one: what systems share says little of how
-far off an estimate is where the engine is measured."""
+"""Weight of the spread over all levels, in groups, against that of one level: shared errors of systems say
+little about the errors where the engine is measured.
+"""
 
 
 def spreads(tried: Sequence[TriedHoldOut], without: Sequence[int] = ()) -> list[MeasuredRatio]:
-    """What rows of all hold-outs were off by, by kind of answer and level, without some rows.
+    """Returns the errors of rows of all hold-outs, by kind of answer and level, without some rows.
 
-    A group weighs as the root of its rows; ends are drawn towards those of all levels where few groups stand
-    behind one.
+    A group weighs as the root of its rows; ends with few groups are drawn towards those of all levels.
     """
     left = set(without)
     scored = [
@@ -286,7 +286,7 @@ def _evidence(evidence: ServingEvidence) -> Document:
 
 
 def served_document(problem: FittingProblem, found: HoldOutValidation, provenance: Mapping[str, Any]) -> str:
-    """The reference set with fitted constants of serving, those of each hold-out, and the spreads."""
+    """Returns the reference set with fitted constants of serving, those of each hold-out, and the spreads."""
     names = [constant.name for constant in problem.constants]
 
     def values(fitted: FittedConstants) -> dict[str, float]:
@@ -318,7 +318,7 @@ def served_document(problem: FittingProblem, found: HoldOutValidation, provenanc
 
 
 def again(problem: FittingProblem, split: Mapping[str, int]) -> list[TriedHoldOut]:
-    """Whole devices, models, releases and engines of a set that was fitted, under what it keeps of each."""
+    """Returns the hold-outs of a fitted set, each scored under its stored constants."""
     served = systems_of(problem.asked, problem.catalog(parse_curves(problem.document)))
     section = problem.document.get("fitted_serving", {})
     kept = {(one["kind"], one["name"]): one["values"] for one in section.get("hold_outs", [])}
@@ -334,7 +334,7 @@ def again(problem: FittingProblem, split: Mapping[str, int]) -> list[TriedHoldOu
 def serving_problem(
     document: Document, asked: Sequence[AskedRow], estimators: Estimators, catalog: WithCurves
 ) -> FittingProblem:
-    """The rows of serving that can be asked, and the constants that serve one of them."""
+    """Returns the problem of the rows of serving that have a question, and the constants that serve them."""
     rows = tuple(one for one in asked if is_serving(one) and not one.skipped)
     known = [constant for constant in constants_of(document) if any(constant.serves(one) for one in rows)]
     constants = tuple(constant._replace(besides=_own(constant, known)) for constant in known)
@@ -342,7 +342,7 @@ def serving_problem(
 
 
 def _own(constant: FitConstant, known: Sequence[FitConstant]) -> frozenset[str]:
-    """Software with a constant of its own in the place of one that serves all."""
+    """Returns the software with a constant of its own in the place of one that serves all."""
     if constant.software is not None:
         return frozenset()
     within, name = constant.path[:-1], f"{constant.path[-1]}/"
@@ -351,12 +351,12 @@ def _own(constant: FitConstant, known: Sequence[FitConstant]) -> frozenset[str]:
 
 
 def is_serving(one: AskedRow) -> bool:
-    """Whether a row is of latency, rate, power or energy of serving."""
+    """Returns true if a row is a latency, rate, power or energy of serving."""
     metric = METRICS.get(one.row.metric)
     return metric is not None and metric.family is MetricFamily.SERVING
 
 
 def by_kind(tried: Sequence[TriedHoldOut]) -> Iterator[tuple[str, list[TriedHoldOut]]]:
-    """Hold-outs of one kind together."""
+    """Yields hold-outs by kind."""
     for kind in dict.fromkeys(one.held.kind for one in tried):
         yield kind, [one for one in tried if one.held.kind == kind]

@@ -1,4 +1,4 @@
-"""Lines of a CSV file of measured rows: read whole, checked for their shape, each error at its place."""
+"""Lines of a CSV file of measured rows, checked for their shape, with errors at their place."""
 
 import csv
 import hashlib
@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 
 class RowsError(Exception):
-    """A file of rows that cannot be read: which line, which column, what is wrong."""
+    """An invalid file of rows, with line, column and detail."""
 
     def __init__(self, path: Path, line: int, column: str, detail: str) -> None:
         self.path, self.line, self.column, self.detail = path, line, column, detail
@@ -20,7 +20,7 @@ class RowsError(Exception):
 
 @dataclass(slots=True)
 class RowLine:
-    """The cells of one row, and where they stand; ``warnings`` are what is odd about it."""
+    """Cells of one row with their place. ``warnings`` are remarks that do not prevent its use."""
 
     path: Path
     number: int
@@ -28,25 +28,25 @@ class RowLine:
     warnings: list[str] = field(default_factory=list)
 
     def error(self, column: str, detail: str) -> RowsError:
-        """What is wrong with a cell, to be raised or noted."""
+        """Returns an error about a cell, to be raised or recorded."""
         return RowsError(self.path, self.number, column, detail)
 
     def required(self, column: str) -> str:
-        """The text of a cell that must not be empty."""
+        """Returns the text of a cell that must not be empty."""
         text = self.cells[column].strip()
         if not text:
             raise self.error(column, "is empty")
         return text
 
     def one_of(self, column: str, known: frozenset[str]) -> str:
-        """The text of a cell that must be one of some words."""
+        """Returns the text of a cell that must be one of some words."""
         text = self.cells[column].strip()
         if text not in known:
             raise self.error(column, f"{shown(text)} is none of: {', '.join(sorted(known - {''}))}")
         return text
 
     def value(self, column: str) -> float:
-        """The finite number of a cell."""
+        """Returns the finite number of a cell."""
         text = self.required(column)
         try:
             number = float(text)
@@ -57,7 +57,7 @@ class RowLine:
         return number
 
     def count(self, column: str) -> int | None:
-        """The whole number from 0 of a cell; None if it is empty."""
+        """Returns the whole number from 0 of a cell, or None if it is empty."""
         text = self.cells[column].strip()
         if not text:
             return None
@@ -68,21 +68,21 @@ class RowLine:
 
 
 def shown(text: object) -> str:
-    """A text of the file, short and on one line."""
+    """Returns a text of the file, short and on one line."""
     return repr(str(text)[:40])
 
 
 class FileLines(NamedTuple):
-    """The lines of one file, read as they are asked for, and the digest of its bytes."""
+    """Lines of one file, read lazily, and the digest of its bytes."""
 
     sha256: str
     lines: Iterator[RowLine]
 
 
 def read_lines(path: Path, columns: frozenset[str]) -> FileLines:
-    """The lines of a file that has ``columns``, each under an id of its own.
+    """Returns the lines of a file that has ``columns``, each with a unique id.
 
-    Raises :class:`RowsError` where the file or a line cannot be read.
+    Raises :class:`RowsError` if the file or a line cannot be read.
     """
     try:
         data = path.read_bytes()

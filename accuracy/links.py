@@ -1,9 +1,9 @@
-"""Measured collectives and copies: estimated bandwidths beside the measured ones, and the constants fitted.
+"""Fit of the constants of links to measured collectives and copies.
 
 A row is one collective of one size on devices whose links the catalog knows. The fit minimises the sum of
 absolute logarithms of estimated over measured rates, each group (a source and a device) weighed by the root
-of its size, within the range of each constant; every group is then predicted by constants that never saw it,
-and its interval is the spread of the others' errors.
+of its size, within the range of each constant; every group is then predicted by constants that were fitted
+without it, and its interval is the spread of the others' errors.
 """
 
 import copy
@@ -35,10 +35,10 @@ Document = dict[str, Any]
 FitGroup = tuple[str, str]
 Floats = NDArray[np.float64]
 ClusterOf = Callable[[str, int, int], Cluster | None]
-"""The cluster of so many devices and devices a node of an accelerator, as the catalog has it."""
+"""Returns the catalog's cluster of an accelerator, for a number of devices and of devices per node."""
 
 COPIED_BYTES: Final = 512.0 * 2.0**20
-"""What nvbandwidth copies, where a row does not print it."""
+"""Bytes that nvbandwidth copies, if a row does not state them."""
 
 _NETWORK = re.compile(r"(\d+)\s*x\s*(\d+(?:\.\d+)?) GB/s per node")
 _ALGORITHM = re.compile(r"algorithm (\w+)")
@@ -50,15 +50,15 @@ _NAMED: Final = {
 
 
 class CollectiveSetting(NamedTuple):
-    """What rows of different sizes share: the cluster, the collective and how it was carried out."""
+    """Setting that rows of different sizes share: the cluster, the collective and its algorithm."""
 
     cluster: Cluster
     collective: Collective
     algorithm: CollectiveAlgorithm | None = None
     switched: bool = True
-    """Whether switches that reduce were allowed."""
+    """True if in-network reduction was allowed."""
     directions: float = 1.0
-    """2 where both directions of a link were counted together."""
+    """2 if both directions of a link were counted together."""
 
 
 class LinkProbe(NamedTuple):
@@ -70,7 +70,7 @@ class LinkProbe(NamedTuple):
 
 
 def _network(row: HardwareRow, cluster: Cluster) -> Cluster:
-    """The cluster with the interfaces that the row states."""
+    """Returns the cluster with the interfaces that the row states."""
     match = _NETWORK.search(row.text["notes"])
     if match is None:
         return cluster
@@ -112,7 +112,7 @@ def _copy(row: HardwareRow, cluster: Cluster, host_link: Link | None) -> LinkPro
 def link_probes(
     rows: Iterable[HardwareRow], cluster_of: ClusterOf, host_link: Callable[[str], Link | None]
 ) -> list[LinkProbe]:
-    """The rows that are collectives or copies over links that the catalog knows, but implausible ones."""
+    """Returns the plausible rows that are collectives or copies over links of the catalog."""
     found = []
     for row in rows:
         per_node = max(row.devices // row.nodes, 1)
@@ -131,7 +131,7 @@ def link_probes(
 
 
 def estimated(found: Sequence[LinkProbe], calibration: LinkCalibration) -> Floats:
-    """The bus bandwidth of each probe in bytes/s."""
+    """Returns the bus bandwidth of each probe in bytes/s."""
     rates = np.zeros(len(found))
     places: dict[int, list[int]] = {}
     settings: dict[int, CollectiveSetting] = {}
@@ -168,7 +168,7 @@ def _rates(setting: CollectiveSetting, sizes: Floats, calibration: LinkCalibrati
 
 
 def _constants(document: Document, path: tuple[str, ...] = ()) -> dict[tuple[str, ...], Document]:
-    """Entries that state a range, by where they stand."""
+    """Returns the entries that state a range, by path."""
     if "range" in document:
         return {path: document}
     found: dict[tuple[str, ...], Document] = {}
@@ -182,9 +182,9 @@ _SWEEPS, _POINTS, _PULL = 6, 10, 0.01
 
 
 def fit_links(document: Document, found: Sequence[LinkProbe]) -> Document:
-    """Constants within their ranges that fit the probes best, one at a time, some times over.
+    """Fits constants to the probes by coordinate descent within their ranges.
 
-    Each begins at its prior, where one that no row moves stays.
+    Each constant begins at its prior; one that affects no row stays there.
     """
     document = copy.deepcopy(document)
     constants = _constants(document)
@@ -228,19 +228,19 @@ class FittedLinkProbe(NamedTuple):
 
     @property
     def is_covered(self) -> bool:
-        """Whether the interval around the held-out estimate meets what was measured."""
+        """True if the interval around the held-out estimate covers the measured rate."""
         return self.low <= 1.0 / self.held_out <= self.high
 
 
 class LinkFit(NamedTuple):
-    """The constants fitted to all groups, and every probe under those and under fits without its group."""
+    """Constants fitted to all groups, and every probe under those and under fits without its group."""
 
     document: Document
     tried: tuple[FittedLinkProbe, ...]
 
 
 def fit_all_links(document: Document, found: Sequence[LinkProbe]) -> LinkFit:
-    """Fit to all groups; then predict each group by constants fitted to the others."""
+    """Fits all groups, then predicts each group by constants fitted to the others."""
     whole = fit_links(document, found)
     measured = np.array([probe.row.value for probe in found])
     fitted = estimated(found, parse_link_curves(whole).value) / measured
@@ -269,7 +269,7 @@ def fit_all_links(document: Document, found: Sequence[LinkProbe]) -> LinkFit:
 
 
 def score_links(document: Document, found: Sequence[LinkProbe]) -> list[FittedLinkProbe]:
-    """Every probe under constants as they are, and within the interval that comes with them."""
+    """Returns every probe under the given constants, with their interval."""
     measured = np.array([probe.row.value for probe in found])
     of = estimated(found, parse_link_curves(document).value) / measured
     low, high = document["spread"]["low"], document["spread"]["high"]
@@ -277,13 +277,13 @@ def score_links(document: Document, found: Sequence[LinkProbe]) -> list[FittedLi
 
 
 def spread_of(ratios: Sequence[float]) -> tuple[float, float]:
-    """10th and 90th percentile of measured over estimated, as a new row of the kind would have them."""
+    """Returns the 10th and 90th percentile of measured over estimated for a new row of the kind."""
     share = tail(len(ratios))
     return percentile(ratios, share), percentile(ratios, 1.0 - share)
 
 
 def _with_intervals(document: Document, without: Sequence[Document], found: Sequence[LinkProbe]) -> Document:
-    """Low and high of a fitted constant: its extremes over the fits without one group each, and its prior."""
+    """Sets low and high of a fitted constant to its extremes over the prior and fits without one group."""
     document = copy.deepcopy(document)
     others = [_constants(one) for one in without]
     for path, entry in _constants(document).items():
@@ -294,7 +294,7 @@ def _with_intervals(document: Document, without: Sequence[Document], found: Sequ
 
 
 def _reads(path: Sequence[str], probe: LinkProbe) -> bool:
-    """Whether a probe's time depends on the constant."""
+    """Returns true if a probe's time depends on the constant."""
     cluster = probe.setting.cluster
     kinds = {cluster.intra_node_link.kind.value}
     if cluster.accelerator_count > cluster.domain:
@@ -309,7 +309,7 @@ def _reads(path: Sequence[str], probe: LinkProbe) -> bool:
 
 
 class LinkFitLine(NamedTuple):
-    """Errors of a set of rows in per cent and the share that its intervals cover."""
+    """Errors of a set of rows in per cent, and the share that its intervals cover."""
 
     group: str
     rows: int
@@ -320,7 +320,7 @@ class LinkFitLine(NamedTuple):
     width: float
 
     def text(self, *, held_out: bool) -> str:
-        """For a terminal, of a fit with groups held out or of the constants as they are."""
+        """Returns the line for a terminal, of a fit with held-out groups or of the given constants."""
         error = f"median error {self.fitted:5.1f}%"
         if held_out:
             error += f", held out {self.held_out:5.1f}%"
@@ -331,7 +331,7 @@ class LinkFitLine(NamedTuple):
 
 
 def link_lines(tried: Sequence[FittedLinkProbe]) -> list[LinkFitLine]:
-    """One line a metric and group, one a metric."""
+    """Returns one line for each metric and group, and one for each metric."""
     sets: dict[tuple[str, str], list[FittedLinkProbe]] = {}
     for one in tried:
         metric = one.probe.row.metric

@@ -1,4 +1,4 @@
-"""What runs of one tenant have in common: fitted to whole sources, and tried on others.
+"""Fit of the deviations that runs of one tenant share, on whole sources, and their validation.
 
 Each source stands for a tenant. Its log ratios are a sum of independent normal parts
 (:mod:`service.planning.hardware.local_evidence`), whose variances are fitted by maximum likelihood, with the
@@ -34,23 +34,23 @@ from service.planning.hardware.local_evidence import (
 from service.planning.quantity import IntervalFactors
 
 RunPlacement = Callable[[Any], RunSetting | None]
-"""What the run of a question is of; it stands right of this room and is handed in."""
+"""Returns the run setting of a question. It is passed in, since this package does not import its room."""
 
 _MEMORY: Final = frozenset({"peak_memory_per_gpu", "gpu_memory_total"})
 
 
 class SourceRun(NamedTuple):
-    """A run of a source, with the interval that its estimate has without it, as factors."""
+    """A run of a source, with the interval factors of its uncorrected estimate."""
 
     source: str
     group: str
-    """Rows that are held out together."""
+    """Group of rows that are held out together."""
     run: MeasuredRun
     prior: IntervalFactors
 
 
 def family_of_row(one: ScoredRow) -> str | None:
-    """The kind of answer that a row is of; None where local evidence moves none such."""
+    """Returns the kind of answer of a row, or None if local evidence does not correct it."""
     metric = METRICS[one.row.metric]
     if one.row.metric in _MEMORY:
         return f"{one.row.kind}_memory"
@@ -60,7 +60,7 @@ def family_of_row(one: ScoredRow) -> str | None:
 
 
 def points(pairs: Iterable[tuple[AskedRow, ScoredRow]], placed: RunPlacement) -> dict[str, list[SourceRun]]:
-    """The rows that say what was run, by kind of answer: each setting of a source once."""
+    """Returns the rows with known settings by kind of answer, with each setting of a source once."""
     found: dict[str, dict[tuple[str, RunSetting], list[SourceRun]]] = {}
     for asked, one in pairs:
         family = family_of_row(one) if one.row.metric in METRICS else None
@@ -81,7 +81,7 @@ def _point(one: ScoredRow, setting: RunSetting) -> SourceRun:
     assert figure is not None  # noqa: S101
     ratio, low, high = (each / figure.value for each in (one.row.value, figure.low, figure.high))
     if metric.family is MetricFamily.THROUGHPUT and not metric.counts_time:
-        # A step is slower by what its rate is lower.
+        # The time of a step is the inverse of its rate.
         ratio, low, high = 1.0 / ratio, 1.0 / high, 1.0 / low
     run = MeasuredRun(setting, math.log(ratio), one.row.source)
     return SourceRun(one.row.source, group_of(one.row), run, IntervalFactors(low, high, ""))
@@ -97,11 +97,11 @@ _MOST: Final = 450
 _STEPS: Final = 40
 _FIRST: Final = 0.02
 _LEAST: Final = 1e-6
-"""Variances of the parts before the first step, and at least."""
+"""Variances of the parts before the first step, and their minimum."""
 
 
 def fit(found: Sequence[SourceRun]) -> LogDeviations:
-    """The standard deviations under which the log ratios are likeliest, each source a tenant of its own."""
+    """Returns the standard deviations of greatest likelihood, with each source as a tenant of its own."""
     by_source: dict[str, list[SourceRun]] = {}
     for point in found:
         by_source.setdefault(point.source, []).append(point)
@@ -120,7 +120,7 @@ def fit(found: Sequence[SourceRun]) -> LogDeviations:
 
 
 def _parts(taken: Sequence[SourceRun]) -> Floats:
-    """What each pair shares of each part; sources share nothing."""
+    """Returns the share of each part that pairs have in common. Sources share nothing."""
     alike = np.array([[one.source == other.source for other in taken] for one in taken])
     own = [point.run.setting for point in taken]
     settings = RunSettings(own)
@@ -138,30 +138,30 @@ _FEWEST_OTHERS: Final = 80
 
 
 def unit_of(point: SourceRun, found: Sequence[SourceRun]) -> str:
-    """What is held out with a point: its source, or its fold where the other sources have too few rows."""
+    """Returns the unit that is held out with a point: its source, or its fold if others have too few rows."""
     others = sum(other.source != point.source for other in found)
     return point.source if others >= _FEWEST_OTHERS else f"fold {fold_of(point.group, committed_split())}"
 
 
 class CorrectedRun(NamedTuple):
-    """A run that is not among those that it is estimated with, before and after."""
+    """A run with its estimate before and after the correction by other runs."""
 
     log_ratio: float
     before: IntervalFactors
     after: IntervalFactors
 
     def errors(self) -> tuple[float, float]:
-        """Relative errors of the estimate, before and after."""
+        """Returns relative errors of the estimate, before and after."""
         measured = math.exp(self.log_ratio)
         return abs(self.before.middle / measured - 1.0), abs(self.after.middle / measured - 1.0)
 
     def covered(self) -> bool:
-        """Whether the interval after holds the measured figure."""
+        """Returns true if the interval after the correction covers the measured figure."""
         return self.after.low <= math.exp(self.log_ratio) <= self.after.high
 
 
 def local_document(found: Mapping[str, Sequence[SourceRun]]) -> dict[str, Any]:
-    """Deviations of each kind of answer, and those fitted without each unit that is held out."""
+    """Returns the deviations of each kind of answer, and those fitted without each held-out unit."""
     document = {}
     for family, of in found.items():
         if len(of) < _FEWEST_OTHERS:
@@ -182,7 +182,7 @@ def local_document(found: Mapping[str, Sequence[SourceRun]]) -> dict[str, Any]:
 
 
 def without(point: SourceRun, entry: Mapping[str, Any]) -> LogDeviations:
-    """Deviations fitted without the source of a point, or its fold; of all where they hold neither."""
+    """Returns the deviations fitted without the source of a point, or its fold, or those of all."""
     held, fold = entry["held_out"], f"fold {fold_of(point.group, committed_split())}"
     return LogDeviations(**(held.get(point.source) or held.get(fold) or entry["values"]))
 
@@ -191,7 +191,7 @@ _SEVERAL: Final = 3
 
 
 def _helps(tried: Sequence[CorrectedRun]) -> bool:
-    """Whether several own runs made the estimates of others better: a kind that they do not is left alone."""
+    """Returns true if several own runs improved the estimates of others; other kinds are not corrected."""
     if not tried:
         return False
     before, after = zip(*(one.errors() for one in tried), strict=True)
@@ -204,11 +204,11 @@ _KNOWN_AGAIN: Final = frozenset(
         *("output_tokens_per_s", "energy_per_output_token", "gpu_power_mean"),
     }
 )
-"""Metrics that stand in their rows as answers have them, those of power but for the number of devices."""
+"""Metrics whose values in rows equal those of answers, power up to the number of devices."""
 
 
 def fingerprints(pairs: Iterable[tuple[AskedRow, ScoredRow]], placed: RunPlacement) -> list[str]:
-    """By which rows are known again that a tenant brings as its own."""
+    """Returns fingerprints by which rows are recognised if a tenant imports them."""
     found = set()
     for asked, one in pairs:
         if one.row.metric not in _KNOWN_AGAIN or one.figure is None:
@@ -228,7 +228,7 @@ _SEED: Final = 20
 
 
 def _is_elsewhere(point: SourceRun, other: SourceRun) -> bool:
-    """Whether runs that were renamed to be of one group are of different models, or devices."""
+    """Returns true if runs that were renamed to one group have different models or devices."""
     one, two = point.run.setting, other.run.setting
     return point.source == other.source and one.group == two.group and _renamed(one) != _renamed(two)
 
@@ -242,7 +242,7 @@ def _renamed(setting: RunSetting) -> object:
 def try_out(
     found: Sequence[SourceRun], document: Mapping[str, Any], count: int, *, elsewhere: bool = False
 ) -> list[CorrectedRun]:
-    """Runs of each system and model, estimated with ``count`` of its others, or of those ``elsewhere``."""
+    """Returns runs of each system and model, estimated with ``count`` others, optionally ``elsewhere``."""
     targets: dict[tuple[str, RunGroup, Any], list[SourceRun]] = {}
     for point in found:
         setting = point.run.setting
@@ -270,14 +270,14 @@ def _evenly_groups(targets: Sequence[list[SourceRun]]) -> list[list[SourceRun]]:
 
 
 def without_model(point: SourceRun) -> SourceRun:
-    """The run as if models of a system had a part in common."""
+    """Returns the run as if models of a system had a part in common."""
     setting = point.run.setting
     group = setting.group._replace(parameter_count=None)
     return _named(point, group, (setting.group.parameter_count, setting.system))
 
 
 def without_device(point: SourceRun) -> SourceRun:
-    """The run as if runs of a model on several devices had a part in common."""
+    """Returns the run as if runs of a model on several devices had a part in common."""
     setting = point.run.setting
     return _named(point, setting.group._replace(device=None), (setting.group.device, setting.system))
 
@@ -289,7 +289,7 @@ def _named(point: SourceRun, group: RunGroup, system: tuple[Hashable, Hashable])
 
 ROWS: Final = (1, 3, 10)
 _ELSEWHERE: Final = frozenset({"serving_tpot", "serving_ttft", "training_step"})
-"""Kinds of answer that are tried with runs of other models and devices as well."""
+"""Kinds of answer that are also tested with runs of other models and devices."""
 
 
 _RENAMED: Final = (
@@ -299,7 +299,7 @@ _RENAMED: Final = (
 
 
 def local_table(found: Mapping[str, Sequence[SourceRun]], document: Mapping[str, Any]) -> TextTable:
-    """What own runs do to the estimates of further ones."""
+    """Returns a table of the effect of own runs on estimates of other runs."""
     lines = []
     for family, of in found.items():
         if family not in document:

@@ -1,4 +1,4 @@
-"""The registry of metrics: which question answers one, where its figure stands in the answer, its target."""
+"""Registry of metrics: the question for each, the place of its figure in the answer, and its target."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -16,7 +16,7 @@ EstimateAnswer = Mapping[str, Any]
 
 
 class MetricFamily(StrEnum):
-    """What is reported together."""
+    """Group of metrics in a report."""
 
     MEMORY = "memory"
     THROUGHPUT = "throughput"
@@ -32,14 +32,14 @@ class EstimatedFigure(NamedTuple):
 
 
 class AccuracyTarget(NamedTuple):
-    """What the median and the 90th percentile of the relative error may be; None where none is set."""
+    """Largest median and 90th percentile of the relative error; None without a target."""
 
     median: float
     p90: float | None = None
 
 
 class FigureNotAnswered(Exception):
-    """The answer lacks the figure; ``gap`` is the code that it gives for that."""
+    """The answer lacks the figure. ``gap`` is the code of the reason."""
 
     def __init__(self, gap: str) -> None:
         self.gap = gap
@@ -47,18 +47,18 @@ class FigureNotAnswered(Exception):
 
 
 class MetricCase(NamedTuple):
-    """What an answer is read beside: the question, and the rows of the same run by metric."""
+    """Context of an answer: its question, and the rows of the same run by metric."""
 
     question: Any
     run: Mapping[str, MeasuredRow]
 
 
 class MeasuredMetric(NamedTuple):
-    """One metric of the measured rows.
+    """A metric of the measured rows.
 
-    ``needs`` are the hints of the file that rule an estimate out; what is not among them only widens it.
-    ``whole`` says that the figure counts the whole system, so that the question names one device.
-    ``signed`` figures may be 0 or less: their error is a share of the device's memory.
+    ``needs`` are the hints of the file that rule an estimate out; other hints only widen it. ``whole`` is
+    true if the figure covers the whole system, so that the question names one device. ``signed`` figures may
+    be 0 or less: their error is a share of the device's memory.
     """
 
     unit: str
@@ -70,13 +70,13 @@ class MeasuredMetric(NamedTuple):
     whole: bool = False
     signed: bool = False
     plain: bool = False
-    """Whether the answer gives no interval of its own."""
+    """True if the answer gives no interval for the figure."""
     spread: str | None = None
-    """The kind of answer that its rows tell the interval of; None where that is the metric itself."""
+    """Kind of answer that determines the interval of its rows; None for the metric itself."""
 
     @property
     def counts_time(self) -> bool:
-        """Whether the figure grows with the time of a step, rather than with its rate."""
+        """True if the figure grows with the time of a step instead of its rate."""
         return self.unit in ("s", "device*s")
 
 
@@ -104,7 +104,9 @@ EXACT_COMPONENTS = frozenset({"weights", "kv_cache", "state"})
 ACTIVATION_COMPONENTS = frozenset({"workspace", "activations", "logits", "sampler"})
 GRAPH_COMPONENTS = frozenset({"cuda_graphs"})
 OUTSIDE_COMPONENTS = frozenset({"runtime", "communication_buffers"})
-"""Beside PyTorch's allocator; an engine measures after the context of the device is made."""
+"""Components outside of PyTorch's allocator. An engine measures after the context of the device is
+created.
+"""
 
 
 def _components(answer: EstimateAnswer) -> Mapping[str, float]:
@@ -116,9 +118,9 @@ def _total(answer: EstimateAnswer, _case: MetricCase | None = None) -> Estimated
 
 
 def _allocated(answer: EstimateAnswer, case: MetricCase) -> EstimatedFigure:
-    """All devices of a system together, as PyTorch's allocator counts them.
+    """Returns the bytes of all devices of a system, as PyTorch's allocator counts them.
 
-    Where the source adds the peaks of devices that work in turn, each has its own room for a prompt.
+    If the source adds the peaks of devices that work in turn, each has a workspace for a prompt.
     """
     row = next(iter(case.run.values()))
     rooms = 0 if leaves_passing_out(row) else int(row.text["n_gpus"] or 1)
@@ -129,7 +131,7 @@ def _allocated(answer: EstimateAnswer, case: MetricCase) -> EstimatedFigure:
 
 
 def _graph_change(answer: EstimateAnswer, case: MetricCase) -> EstimatedFigure:
-    """Free memory before and after graphs are captured, which hands back what iterations kept (V1)."""
+    """Returns the change of free memory by the capture of graphs, which releases workspace (V1)."""
     graphs, change = _sum(answer, GRAPH_COMPONENTS), 0.0
     version = case.question.workload.engine.version
     if not is_vllm_v0(None if version is MISSING else version):
@@ -141,7 +143,7 @@ GRAPH_CHANGE = _graph_change
 
 
 def _peak(answer: EstimateAnswer, case: MetricCase) -> EstimatedFigure:
-    """The peak as the source of the row reads it, under the interval of the whole."""
+    """Returns the peak as the source of the row defines it, under the interval of the total."""
     total = _total(answer)
     unseen = UNSEEN_COMPONENTS[view(case.run["peak_memory_per_gpu"])]
     outside = sum(size for name, size in _components(answer).items() if name in unseen)
@@ -157,7 +159,7 @@ def _sum(answer: EstimateAnswer, names: frozenset[str]) -> float:
 
 
 def _part(names: frozenset[str]) -> Callable[[EstimateAnswer, MetricCase], EstimatedFigure]:
-    """Some components, which answers give without an interval."""
+    """Returns a reader of some components, which answers give without an interval."""
 
     def read(answer: EstimateAnswer, _case: MetricCase) -> EstimatedFigure:
         size = _sum(answer, names)
@@ -167,13 +169,13 @@ def _part(names: frozenset[str]) -> Callable[[EstimateAnswer, MetricCase], Estim
 
 
 def _stored(answer: EstimateAnswer, _case: MetricCase) -> EstimatedFigure:
-    """The weights as files hold them, wherever an engine puts them."""
+    """Returns the bytes of the weights in their files."""
     size = float(answer["stored_weight_bytes"])
     return EstimatedFigure(size, size, size)
 
 
 def _cache_room(answer: EstimateAnswer, case: MetricCase) -> EstimatedFigure:
-    """What the engine leaves to the KV cache: the usable bytes less everything else."""
+    """Returns the memory for the KV cache: the usable bytes less all other components."""
     if "usable_bytes" not in answer:
         raise FigureNotAnswered(_gap(answer))
     total, cache = _total(answer), _sum(answer, frozenset({"kv_cache"}))
@@ -182,7 +184,7 @@ def _cache_room(answer: EstimateAnswer, case: MetricCase) -> EstimatedFigure:
 
 
 def _given_bytes(answer: EstimateAnswer, case: MetricCase) -> float:
-    """What the engine gives away: vLLM minds its share alone, whatever is taken outside of it."""
+    """Returns the bytes that the engine may use. vLLM counts its share only, not memory outside of it."""
     workload = case.question.workload
     engine: Any = workload.engine
     if engine is MISSING or engine.name != EngineName.VLLM.value:
@@ -197,7 +199,7 @@ def _given_bytes(answer: EstimateAnswer, case: MetricCase) -> float:
 
 
 def _held_tokens(case: MetricCase) -> float:
-    """Tokens that the KV cache of the question holds; rows are asked in multiples of every block size."""
+    """Returns the tokens in the KV cache of the question. Rows are asked in multiples of every block size."""
     workload = case.question.workload
     return float(workload.concurrency * (workload.input_tokens + workload.output_tokens))
 
@@ -206,9 +208,9 @@ _COUNTED_ALIKE = 0.01
 
 
 def _token_bytes(answer: EstimateAnswer, case: MetricCase) -> float:
-    """Bytes of one token on one device, as the engine counts tokens.
+    """Returns the bytes of one token on one device, as the engine counts tokens.
 
-    Where layers keep different lengths, an engine counts other tokens than a request holds: the limit's.
+    If layers keep different lengths, an engine counts by the limit instead of by the tokens of a request.
     """
     replicas = float(answer["parallelism"]["data"])
     held = _sum(answer, frozenset({"kv_cache"})) / _held_tokens(case) * replicas
@@ -220,7 +222,7 @@ def _token_bytes(answer: EstimateAnswer, case: MetricCase) -> float:
 
 
 def _cache_tokens(answer: EstimateAnswer, case: MetricCase) -> EstimatedFigure:
-    """Tokens of the cache: of the memory that the log gives it, else of what the estimate leaves."""
+    """Returns the tokens of the cache, in the memory of the log or else in the estimated memory."""
     logged = case.run.get("kv_cache_memory_per_gpu")
     if logged is not None:
         half = printed_half_unit(logged)
@@ -266,7 +268,7 @@ def _memory(
 
 
 _TRAINING_TARGET = AccuracyTarget(0.12, 0.35)
-"""Of rows that state layout, device and recomputation."""
+"""Target for rows that state layout, device and recomputation."""
 
 
 _SPEED_NEEDS = frozenset({"model_shape", "accelerator", "layout", "batch", "lengths"})
@@ -291,7 +293,7 @@ SERVING_TARGETS: Mapping[str, AccuracyTarget] = {
     "serving_power": AccuracyTarget(0.12),
     "serving_energy": AccuracyTarget(0.12),
 }
-"""By kind of answer, of rows that state engine, model, precision, batch and device."""
+"""Targets by kind of answer, for rows that state engine, model, precision, batch and device."""
 
 
 SERVING_TIMES = frozenset({"serving_tpot", "serving_ttft", "serving_throughput"})
@@ -313,7 +315,7 @@ def _served(
 
 
 def _middle(name: str) -> Callable[[EstimateAnswer, MetricCase], EstimatedFigure]:
-    """The median of a figure, under the interval of its mean."""
+    """Returns a reader of the median of a figure, under the interval of its mean."""
 
     def read(answer: EstimateAnswer, _case: MetricCase) -> EstimatedFigure:
         mean = _member(answer, name)
@@ -324,7 +326,7 @@ def _middle(name: str) -> Callable[[EstimateAnswer, MetricCase], EstimatedFigure
 
 
 def _mean_tokens(length: Any) -> float:  # noqa: ANN401
-    """Mean of a length as a question has it: a number, or classes with weights."""
+    """Returns the mean of a length in a question: a number, or classes with weights."""
     if isinstance(length, int):
         return float(length)
     weighted = (tokens * weight for tokens, weight in zip(length.tokens, length.weights, strict=True))
@@ -332,14 +334,14 @@ def _mean_tokens(length: Any) -> float:  # noqa: ANN401
 
 
 def _total_tokens(answer: EstimateAnswer, case: MetricCase) -> EstimatedFigure:
-    """Tokens of prompts and answers."""
+    """Returns the rate of tokens in prompts and answers."""
     workload = case.question.workload
     tokens = _mean_tokens(workload.input_tokens) + _mean_tokens(workload.output_tokens)
     return _scaled_by(_member(answer, "requests_per_second"), tokens)
 
 
 def _prompt_tokens(answer: EstimateAnswer, case: MetricCase) -> EstimatedFigure:
-    """Tokens of one prompt over the time to its first token."""
+    """Returns the tokens of one prompt divided by the time to its first token."""
     value, low, high = _member(answer, "time_to_first_token_seconds")
     tokens = case.question.workload.input_tokens
     return EstimatedFigure(tokens / value, tokens / high, tokens / low)
@@ -354,10 +356,10 @@ def _scaled_by(figure: EstimatedFigure, factor: float) -> EstimatedFigure:
 
 
 def _executed(answer: EstimateAnswer, case: MetricCase) -> EstimatedFigure:
-    """FLOP/s with recomputation and whole attention.
+    """Returns FLOP/s with recomputation and unmasked attention.
 
-    The older formula of Megatron-LM counted the matrices of blocks only: 96 B s l h^2 without the factor
-    (1 + s / 6h + V / 16lh).
+    The older formula of Megatron-LM counted the matrices of blocks only: 96 B s l h^2 without the factor (1 +
+    s / 6h + V / 16lh).
     """
     executed = _member(answer, "hardware_flops_per_second_per_device")
     row = case.run["achieved_tflops_per_gpu"]
@@ -373,7 +375,7 @@ def _executed(answer: EstimateAnswer, case: MetricCase) -> EstimatedFigure:
 
 
 def _thousand_micro_batches(answer: EstimateAnswer, case: MetricCase) -> EstimatedFigure:
-    """LitGPT's iterations are micro-batches."""
+    """Returns the time of a thousand iterations of LitGPT, which are micro-batches."""
     steps = case.question.workload.gradient_accumulation_steps
     return _scaled_by(_member(answer, "step_seconds"), 1000.0 / steps)
 
@@ -426,7 +428,7 @@ METRICS: Mapping[str, MeasuredMetric] = {
         _quantity("energy_per_output_token_joules"), "J/token", "serving_energy"
     ),
 }
-"""The metrics that the service answers, by their name in the measured rows."""
+"""Metrics that the service answers, by their name in the measured rows."""
 
 ONLY_MEASURED: Mapping[str, str] = {
     "days_for_300B_tokens": "s",
@@ -437,14 +439,14 @@ ONLY_MEASURED: Mapping[str, str] = {
     "cpu_memory": "bytes",
     "system_power_mean": "W",
 }
-"""Metrics of the rows that are read from no answer yet, with their unit."""
+"""Metrics of the rows that no answer has yet, with their unit."""
 
 METRIC_UNITS: Mapping[str, str] = {**{name: metric.unit for name, metric in METRICS.items()}, **ONLY_MEASURED}
-"""The unit of every known metric."""
+"""Unit of every known metric."""
 
 
 def error_of(metric: MeasuredMetric, estimated: float, measured: float, scale: float | None) -> float:
-    """Signed relative error; of a probability, and of figures around 0, the difference itself.
+    """Returns the signed relative error; for probabilities and figures around 0, the difference.
 
     A figure that may be 0 or less is compared as a share of ``scale``, the device's memory.
     """

@@ -1,7 +1,6 @@
-"""Constants of power, fitted to the mean draw of devices that served at a measured rate.
+"""Fit of the constants of power to the mean draw of devices that served at a measured rate.
 
-The rate is taken from the row and the work of an iteration from its operators, so that what is tried is the
-power alone.
+The rate comes from the row and the work of an iteration from its operators, so that only the power is tested.
 """
 
 import copy
@@ -38,21 +37,21 @@ Floats = NDArray[np.float64]
 
 _LINEARISATIONS: Final = 4
 _STEP: Final = 0.01
-"""Of a range: how far a constant is moved for its derivative."""
+"""Step of a constant for its derivative, as a share of its range."""
 
 
 class MeasuredPowerRow(NamedTuple):
-    """A row of a mean draw, and what each of its devices did at the rate of the same run."""
+    """A row of a mean draw, with the work of each device at the rate of the same run."""
 
     row: MeasuredRow
     watts: float
-    """Of one device."""
+    """Draw of one device."""
     accelerator: Accelerator
     work: DeviceWork
 
     @property
     def group(self) -> str:
-        """The rows of one source, model and device are held out together."""
+        """Group that is held out together: the rows of one source, model and device."""
         return group_of(self.row)
 
 
@@ -60,7 +59,7 @@ _READ = frozenset({"gpu_power_mean", "output_tokens_per_s"})
 
 
 def drawn(rows: Iterable[MeasuredRow], catalog: CatalogView) -> Iterator[MeasuredPowerRow]:
-    """Every row of a mean draw whose run states rate and batch, and whose model is known."""
+    """Yields every row of a mean draw whose run states rate and batch, and whose model is known."""
     for one in ask([row for row in rows if row.metric in _READ], catalog):
         question = next(iter(one.shapes), None)
         if one.row.metric != "gpu_power_mean" or not isinstance(question, ThroughputEstimateRequest):
@@ -86,7 +85,7 @@ def _drawn(
     if not isinstance(case, InferenceCase):
         return None
     cluster, layout, curves = case.cluster, case.layout, catalog.curves
-    # Of pictures only the prompt beside them is counted.
+    # Requests with pictures count their text prompt only.
     workload = case.workload._replace(input_tokens=case.prompt_tokens, source_tokens=None)
     model = build_iteration_model(
         case.profile, workload, layout, cluster=cluster, calibration=curves.calibration
@@ -115,7 +114,7 @@ def _drawn(
 
 
 def _at_rate(work: DeviceWork, seconds: float) -> DeviceWork:
-    """The work of an iteration in the seconds that it took."""
+    """Returns the work of an iteration in its measured seconds."""
     return work._replace(
         seconds=seconds,
         busy_seconds=seconds,
@@ -146,7 +145,7 @@ def _tables(found: Sequence[MeasuredPowerRow]) -> list[_GenerationRows]:
 
 
 def _ratios(tables: Sequence[_GenerationRows], watts: Floats, calibration: PowerCalibration) -> Floats:
-    """Estimated over measured draw."""
+    """Returns estimated over measured draw."""
     found = np.zeros(len(watts))
     for table in tables:
         rates = calibration.get_rates(table.generation)
@@ -156,16 +155,16 @@ def _ratios(tables: Sequence[_GenerationRows], watts: Floats, calibration: Power
 
 
 def ratios(found: Sequence[MeasuredPowerRow], calibration: PowerCalibration) -> list[float]:
-    """Estimated over measured draw of each row."""
+    """Returns estimated over measured draw of each row."""
     return list(map(float, _ratios(_tables(found), np.array([one.watts for one in found]), calibration)))
 
 
 def fit_constants(document: Document, found: Sequence[MeasuredPowerRow]) -> Document:
-    """The constants that state a range, at the least sum of weighted relative errors.
+    """Fits the constants that state a range, at the least sum of weighted relative errors.
 
-    Groups weigh by the root of their size. The draw is linear in the constants but for the limit, so that the
-    linear model is solved and its derivatives are taken again where that led. Rows whose work is not known
-    teach nothing of power: they are judged and not fitted to.
+    Groups weigh by the root of their size. The draw is linear in the constants except for the limit, so the
+    linear model is solved repeatedly with new derivatives. Rows whose work is unknown are scored but not
+    fitted.
     """
     document, found = copy.deepcopy(document), [one for one in found if not has_pictures(one.row)]
     tables, watts = _tables(found), np.array([one.watts for one in found])
@@ -190,9 +189,9 @@ def fit_constants(document: Document, found: Sequence[MeasuredPowerRow]) -> Docu
 
 
 class PowerFit(NamedTuple):
-    """The constants fitted to all groups, and estimated over measured draw of each row.
+    """Constants fitted to all groups, and estimated over measured draw of each row.
 
-    ``held_out`` is that under constants fitted without the group of the row, ``elsewhere`` without its
+    ``held_out`` is the ratio under constants fitted without the group of the row, ``elsewhere`` without its
     generation.
     """
 
@@ -203,7 +202,7 @@ class PowerFit(NamedTuple):
 
 
 def fit_power(document: Document, found: Sequence[MeasuredPowerRow]) -> PowerFit:
-    """Fit to all groups; then each group and each generation by constants fitted to the others."""
+    """Fits all groups, then predicts each group and each generation by constants fitted to the others."""
     whole = fit_constants(document, found)
     values: dict[str, list[float]] = {name: [entry["value"]] for name, entry in whole["constants"].items()}
 
@@ -235,7 +234,7 @@ def fit_power(document: Document, found: Sequence[MeasuredPowerRow]) -> PowerFit
 def by_fold(
     document: Document, found: Sequence[MeasuredPowerRow], split: Mapping[str, int]
 ) -> list[Document]:
-    """Values of the fitted constants without the groups of each fold."""
+    """Returns the values of the fitted constants without the groups of each fold."""
     folds = [fold_of(one.group, split) for one in found]
     made = []
     for out in range(FOLDS):
@@ -246,9 +245,9 @@ def by_fold(
 
 
 def power_held_out(document: Document, fold: int) -> Document:
-    """The reference set with the constants of power as they were fitted without one fold.
+    """Returns the reference set with the constants of power as fitted without one fold.
 
-    Raises :class:`KeyError` if a constant is gone that was fitted: its row would be judged in sample.
+    Raises :class:`KeyError` if a fitted constant is missing, since its rows would be scored in sample.
     """
     folds = document["calibration"]["power"].get("fitted", {}).get("folds", [])
     if not folds:
@@ -260,9 +259,9 @@ def power_held_out(document: Document, fold: int) -> Document:
 
 
 class PowerFitLine(NamedTuple):
-    """Errors of a set of rows in per cent: medians fitted, held out and of the other generation's constants.
+    """Errors of a set of rows in per cent: medians fitted, held out and by the other generations' constants.
 
-    ``p90`` is of the held out.
+    ``p90`` is for the held-out errors.
     """
 
     group: str
@@ -273,7 +272,7 @@ class PowerFitLine(NamedTuple):
     elsewhere: float
 
     def text(self) -> str:
-        """As the command line prints it."""
+        """Returns the line for the command line."""
         return (
             f"{self.group:52} {self.rows:4} rows: median error {self.fitted:5.1f}% fitted, "
             f"{self.held_out:5.1f}% held out (90th percentile {self.p90:5.1f}%), "
@@ -282,7 +281,7 @@ class PowerFitLine(NamedTuple):
 
 
 def lines(found: Sequence[MeasuredPowerRow], of: PowerFit) -> list[PowerFitLine]:
-    """One line a device and model, one a device, one in all."""
+    """Returns one line for each device and model, one for each device, and one for all."""
     sets: dict[str, list[int]] = {}
     for place, one in enumerate(found):
         device = one.row.accelerator_id
@@ -310,10 +309,10 @@ def lines(found: Sequence[MeasuredPowerRow], of: PowerFit) -> list[PowerFitLine]
 
 
 def spreads(document: Document, of: PowerFit) -> Document:
-    """Measured over estimated draw outside of the fit, as the reference set ships it.
+    """Returns measured over estimated draw outside of the fit, in the form of the reference set.
 
-    Of devices whose generation has no rows it is that under the constants of other generations, and at
-    least what the set has: two generations of one maker say little of others.
+    For devices whose generation has no rows it is the ratio under the constants of other generations, and at
+    least the value of the set, since two generations of one maker say little about others.
     """
     held_out = [1.0 / ratio for ratio in of.held_out]
     elsewhere = [1.0 / ratio for ratio in of.elsewhere if not math.isnan(ratio)]

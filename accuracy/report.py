@@ -1,4 +1,4 @@
-"""Scores as a document, and as the tables that the command prints."""
+"""Scores as a document and as tables."""
 
 import statistics
 from collections.abc import Callable, Iterable, Sequence
@@ -22,7 +22,7 @@ from accuracy.spreads import MeasuredRatio
 
 
 def grouped(scored: Iterable[ScoredRow], key: Callable[[ScoredRow], str]) -> dict[str, list[ScoredRow]]:
-    """Rows by a key, in its order."""
+    """Returns rows grouped by a key, in its order."""
     groups: dict[str, list[ScoredRow]] = {}
     for one in scored:
         groups.setdefault(key(one), []).append(one)
@@ -30,7 +30,7 @@ def grouped(scored: Iterable[ScoredRow], key: Callable[[ScoredRow], str]) -> dic
 
 
 def document(scored: Sequence[ScoredRow]) -> dict[str, Any]:
-    """The scores as JSON: by metric, by source over its targeted metrics, and row by row."""
+    """Returns the scores as JSON: by metric, by source over its targeted metrics, and by row."""
     metrics = grouped((one for one in scored if one.row.metric in METRICS), lambda one: one.row.metric)
     targeted = [one for one in scored if is_targeted(one.row)]
     sources = grouped(targeted, lambda one: one.row.source)
@@ -56,7 +56,7 @@ def _row(one: ScoredRow) -> dict[str, Any]:
 
 
 class FitVerdicts(NamedTuple):
-    """How the probabilities of fitting agree with what happened."""
+    """Confusion table of the probabilities of fitting."""
 
     fits_said_fits: int
     fits_said_not: int
@@ -71,23 +71,23 @@ _LIKELY, _SURE = 0.5, 0.9
 
 
 FitVerdict = tuple[bool, float]
-"""Whether a run fitted, and how likely the answer says that was."""
+"""Result of a run, true if it fitted, and the probability of fitting in the answer."""
 
 
 def stated_verdicts(scored: Iterable[ScoredRow]) -> list[FitVerdict]:
-    """Rows that say whether something fits."""
+    """Returns the verdicts of rows that state if something fits."""
     rows = [one for one in scored if one.row.metric == "fits"]
     return [(one.row.value == 1.0, one.figure.value) for one in rows if one.figure is not None]
 
 
 def measured_verdicts(scored: Iterable[ScoredRow]) -> list[FitVerdict]:
-    """Runs whose peak was measured on a device that is known: they fitted."""
+    """Returns the verdicts of runs with a measured peak on a known device, all of which fitted."""
     rows = [one for one in scored if one.row.metric == "peak_memory_per_gpu"]
     return [(True, one.chance) for one in rows if one.chance is not None]
 
 
 def verdicts(cases: Sequence[FitVerdict]) -> FitVerdicts | None:
-    """The confusion table; None without cases."""
+    """Returns the confusion table, or None without cases."""
     if not cases:
         return None
 
@@ -105,7 +105,7 @@ def verdicts(cases: Sequence[FitVerdict]) -> FitVerdicts | None:
 
 
 def constant_width(scored: Iterable[ScoredRow]) -> float | None:
-    """High over low of the one interval around every estimate that covers as many rows as theirs do."""
+    """Returns high over low of the constant interval that covers as many rows as the estimated ones."""
     ratios, covered = [], 0
     for one in scored:
         if one.figure is None or one.figure.value <= 0.0 or one.row.value <= 0.0 or one.width is None:
@@ -128,7 +128,7 @@ def _share(value: float | None, *, signed: bool = False) -> str:
 
 
 def cells(found: ErrorStatistics) -> list[str]:
-    """The statistics as a table shows them."""
+    """Returns the statistics as cells of a table."""
     return [
         str(found.rows),
         str(found.skipped),
@@ -148,7 +148,7 @@ class TextTable(NamedTuple):
     lines: list[list[str]]
 
     def text(self) -> str:
-        """The table in columns."""
+        """Returns the table in aligned columns."""
         rows = [list(self.head), *self.lines]
         widths = [max(len(row[place]) for row in rows) for place in range(len(self.head))]
         shown = [
@@ -161,14 +161,14 @@ class TextTable(NamedTuple):
         return "\n".join([self.title, *(f"  {line}" for line in shown), ""])
 
     def markdown(self) -> str:
-        """The table for a page."""
+        """Returns the table in Markdown."""
         rule = "|".join("---" if place == 0 else "---:" for place in range(len(self.head)))
         lines = [f"| {' | '.join(row)} |" for row in (list(self.head), *self.lines)]
         return "\n".join([lines[0], f"|{rule}|", *lines[1:], ""])
 
 
 def tables(scored: Sequence[ScoredRow]) -> list[TextTable]:
-    """Every table of the report, in its order."""
+    """Returns every table of the report, in order."""
     made = []
     for family in MetricFamily:
         own = [
@@ -205,7 +205,7 @@ class StepTimeErrors(NamedTuple):
     p90: float
 
     def cells(self) -> list[str]:
-        """As a table shows them."""
+        """Returns the cells of a table."""
         return [str(self.rows), _share(self.median), _share(self.p90)]
 
 
@@ -215,12 +215,12 @@ def _speeds(errors: Sequence[float]) -> StepTimeErrors:
 
 
 def _time_ratio(one: ScoredRow) -> float:
-    """Estimated over measured seconds, whatever the metric counts."""
+    """Returns estimated over measured seconds, for metrics of time and of rates."""
     return 1.0 + one.error if METRICS[one.row.metric].counts_time else 1.0 / (1.0 + one.error)
 
 
 def iron_law_errors(scored: Iterable[ScoredRow]) -> list[float]:
-    """Errors of the Iron Law with the one utilization that makes their median least.
+    """Returns errors of the Iron Law with the one utilization that minimises their median.
 
     The same FLOPs at the same peak: its time is the estimate's by the ratio of utilizations.
     """
@@ -239,7 +239,7 @@ def iron_law_errors(scored: Iterable[ScoredRow]) -> list[float]:
 
 
 def step_table(scored: Sequence[ScoredRow], pooled: Sequence[ScoredRow]) -> TextTable | None:
-    """Training rows by method, apart where recomputation is stated and where it is not.
+    """Returns training rows by method, separately with and without stated recomputation.
 
     The model, the model without the constants of frameworks (``pooled``), and the Iron Law with the one
     utilization that is best for the rows of its line.
@@ -298,7 +298,7 @@ def _verdicts(title: str, found: FitVerdicts) -> TextTable:
 
 
 def shortfalls(scored: Sequence[ScoredRow]) -> list[str]:
-    """What makes the command fail, one line each."""
+    """Returns the reasons for which the command fails, one line each."""
     return [
         f"{source}: {share:.0%} of the eligible rows of its targeted metrics are estimated, "
         f"{LEAST_ESTIMATED:.0%} are needed"
@@ -307,7 +307,7 @@ def shortfalls(scored: Sequence[ScoredRow]) -> list[str]:
 
 
 def details(scored: Iterable[ScoredRow]) -> TextTable:
-    """What stands behind the rows that are not modelled yet."""
+    """Returns a table of the details behind rows that are not modelled yet."""
     counts: dict[tuple[str, str], int] = {}
     for one in scored:
         if one.skipped is not None and one.detail:
@@ -320,7 +320,7 @@ def details(scored: Iterable[ScoredRow]) -> TextTable:
 def fit_table(
     problem: FittingProblem, fitted: FittedConstants, folds: Sequence[FittedConstants]
 ) -> TextTable:
-    """Each constant as its source has it, as fitted to all rows, and between which values over the folds."""
+    """Returns the prior, the fitted value and the range over the folds of each constant."""
     lines = []
     for place, constant in enumerate(problem.constants):
         values = [fold.values[place] for fold in folds]
@@ -338,7 +338,7 @@ def fit_table(
 
 
 def residual_table(spread: Sequence[MeasuredRatio]) -> TextTable:
-    """Measured over estimated, of rows outside of the fit."""
+    """Returns measured over estimated, of rows outside of the fit."""
     return TextTable(
         "measured over estimated, rows outside of the fit",
         ("family", "level", "10%", "median", "90%", "rows"),
@@ -351,7 +351,7 @@ OWN_RUNS = "own runs beside the estimates"
 
 
 class PageProvenance(NamedTuple):
-    """What a page was made from: the command, and each file of rows with its digest and its rows."""
+    """Provenance of a page: the command, and each file with its digest and number of rows."""
 
     command: str
     files: tuple[tuple[str, str, int], ...]
@@ -359,12 +359,12 @@ class PageProvenance(NamedTuple):
 
 
 def _prose(name: str) -> str:
-    """A part of the page that no row changes."""
+    """Returns a static part of the page."""
     return (files("accuracy") / "page" / f"{name}.md").read_text()
 
 
 def page(scored: Sequence[ScoredRow], made: PageProvenance, beside: Sequence[TextTable] = ()) -> str:
-    """The page that states how sure the estimates are; ``beside`` are tables of further estimates."""
+    """Returns the page about accuracy. ``beside`` are tables of further estimates."""
     parts = [_prose("introduction"), "## Made from\n", f"Command: `{made.command}`\n"]
     lines = [[name, str(rows), f"`{digest}`"] for name, digest, rows in made.files]
     parts.append(TextTable("", ("rows of", "rows", "sha256"), lines).markdown())
@@ -391,7 +391,7 @@ def page(scored: Sequence[ScoredRow], made: PageProvenance, beside: Sequence[Tex
 
 
 def _widths(scored: Sequence[ScoredRow]) -> TextTable:
-    """Whether the intervals tell more than one width for all would."""
+    """Returns a table that compares the intervals with one constant width of equal coverage."""
     own = [one for one in scored if is_targeted(one.row)]
     lines = []
     for name, group in {**grouped(own, lambda one: one.row.source), "overall": own}.items():
@@ -407,7 +407,7 @@ _BLOCK_TOKENS, _CLOSE = 16, 0.05
 
 
 def _cache_tokens(scored: Sequence[ScoredRow]) -> TextTable:
-    """How far off the tokens of engine logs are."""
+    """Returns a table of the errors in the tokens of engine logs."""
     logged = {one.row.run_id for one in scored if one.row.metric == "kv_cache_memory_per_gpu"}
     rows = [one for one in scored if one.row.metric in _CACHE and one.figure is not None]
     lines = []

@@ -1,4 +1,4 @@
-"""Measured rows as they were gathered: one figure of one run each, checked once, here."""
+"""Measured rows, each a checked figure of one run."""
 
 import json
 import math
@@ -62,7 +62,7 @@ SHARDINGS: Final = frozenset({"none", "zero_1", "zero_2", "zero_3", "hybrid"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredRow:
-    """One measured figure. ``text`` holds the columns as the source has them; it wins over the others."""
+    """One measured figure. ``text`` holds the original columns, which take precedence over the others."""
 
     id: str
     run_id: str
@@ -84,13 +84,13 @@ class MeasuredRow:
     unit: str
     per: str
     missing: frozenset[str]
-    """Facts that a physical estimate lacks, as the file says."""
+    """Facts that a physical estimate lacks, according to the file."""
     text: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
 class MeasuredRowsFile:
-    """Rows of one file, in its order, with what is odd about it but does not stop its reading."""
+    """Rows of one file in order, with remarks that do not prevent its use."""
 
     path: Path
     sha256: str
@@ -184,7 +184,7 @@ def _row(line: RowLine, units: Mapping[str, str]) -> MeasuredRow:
 
 
 def read_rows(path: Path, units: Mapping[str, str]) -> MeasuredRowsFile:
-    """The rows of one file; raises :class:`RowsError` at the first that cannot be read.
+    """Reads the rows of one file. Raises :class:`RowsError` at the first invalid one.
 
     ``units`` are those of the known metrics; a row of another metric is kept, with a warning.
     """
@@ -197,7 +197,7 @@ def read_rows(path: Path, units: Mapping[str, str]) -> MeasuredRowsFile:
 
 
 def by_run(rows: Iterable[MeasuredRow]) -> Mapping[str, Mapping[str, MeasuredRow]]:
-    """The rows of each run by their metric; a run's metrics explain each other."""
+    """Returns the rows of each run by metric."""
     runs: dict[str, dict[str, MeasuredRow]] = {}
     for row in rows:
         runs.setdefault(row.run_id, {})[row.metric] = row
@@ -205,7 +205,7 @@ def by_run(rows: Iterable[MeasuredRow]) -> Mapping[str, Mapping[str, MeasuredRow
 
 
 def printed_half_unit(row: MeasuredRow) -> float:
-    """Half a unit of the last digit that the source prints, in the row's SI unit."""
+    """Returns half a unit of the last digit that the source prints, in the row's SI unit."""
     text = row.text["value"].strip()
     try:
         printed = float(text)
@@ -222,7 +222,7 @@ _PRINTED_COUNT = re.compile(r"(\d+(?:\.\d+)?)\s*([kMB]?)(?:e(\d+))?")
 
 
 def stated_count(text: str) -> int | None:
-    """A count as tables print it: 50368, 250k, 7e9, 671B (37B active)."""
+    """Parses a count as tables print it: 50368, 250k, 7e9, 671B (37B active)."""
     match = _PRINTED_COUNT.match(text.strip())
     if not match:
         return None

@@ -1,4 +1,4 @@
-"""Estimates of measured rows beside what was measured, and how far they are off."""
+"""Estimates of measured rows, and their errors."""
 
 import json
 import math
@@ -37,13 +37,15 @@ from service.schemas.estimates import MemoryEstimateRequest, ThroughputEstimateR
 from service.schemas.workloads import InferenceWorkloadInput, TrainingWorkloadInput
 
 Estimators = Mapping[str, Callable[[Any, CatalogView], Mapping[str, Any]]]
-"""The estimates of the service by operation; they stand right of this room and are handed in."""
+"""Estimators of the service by operation. They are passed in, since this package does not import their
+room.
+"""
 
 _WANTED: Mapping[MeasuredOperation, Mapping[str, bool]] = {
     MeasuredOperation.MEMORY: {},
     MeasuredOperation.THROUGHPUT: {"explain": False},
 }
-"""Rows are compared with figures: advice, each an estimate of its own, is left out."""
+"""Rows are compared with figures, so advice, which needs further estimates, is left out."""
 
 _REFUSALS = {
     "PARALLELISM_MISMATCH": SkipReason.LAYOUT_UNKNOWN,
@@ -58,7 +60,7 @@ _REFUSALS = {
 
 @dataclass(frozen=True, slots=True)
 class ScoredRow:
-    """One row with its estimate, or why there is none."""
+    """A row with its estimate, or the reason why it has none."""
 
     row: MeasuredRow
     figure: EstimatedFigure | None
@@ -66,41 +68,41 @@ class ScoredRow:
     skipped: SkipReason | None = None
     detail: str = ""
     basis: str = ""
-    """The evidence that the answer names for its total."""
+    """Evidence that the answer names for its total."""
     chance: float | None = None
-    """The probability of fitting that the answer gives."""
+    """Probability of fitting in the answer."""
     software: str = ""
-    """The framework or engine that the question names."""
+    """Framework or engine of the question."""
     utilization: float | None = None
     """Hardware FLOPs utilization of the estimate of a training run."""
     all_at_once: bool = False
-    """Whether all requests of a served run are there from the start."""
+    """True if all requests of a served run are present from the start."""
     ways: tuple[float, float] | None = None
-    """Least and most value over the likely ways to ask, of a figure without an interval of its own."""
+    """Least and largest value over the likely questions, for a figure without an interval of its own."""
 
     @property
     def is_eligible(self) -> bool:
-        """Whether the file says that the row lacks nothing that its metric needs."""
+        """True if the file lists no missing fact that the metric needs."""
         metric = METRICS.get(self.row.metric)
         return metric is not None and not (metric.needs & self.row.missing)
 
     @property
     def is_covered(self) -> bool:
-        """Whether the interval meets what was measured, as exactly as the source prints it."""
+        """True if the interval covers the measured value, within the printed precision of the source."""
         half = printed_half_unit(self.row)
         figure, value = self.figure, self.row.value
         return figure is not None and figure.low <= value + half and value - half <= figure.high
 
     @property
     def width(self) -> float | None:
-        """High over low, where both are above zero."""
+        """High divided by low, if both are above zero."""
         if self.figure is None or self.figure.low <= 0.0:
             return None
         return self.figure.high / self.figure.low
 
 
 class AskedRow(NamedTuple):
-    """A row with its questions as the service takes them; they do not depend on any constant."""
+    """A row with its parsed questions, which do not depend on any constant."""
 
     row: MeasuredRow
     run: Mapping[str, MeasuredRow]
@@ -115,7 +117,7 @@ _EstimateRequest = MemoryEstimateRequest | ThroughputEstimateRequest
 def _shape(
     question: Question, metric: MeasuredMetric, known: dict[tuple[MeasuredOperation, str], _EstimateRequest]
 ) -> _EstimateRequest:
-    """The question as the service takes it; rows of the same run share theirs."""
+    """Returns the parsed question. Rows of the same run share theirs."""
     text = json.dumps({**question, **_WANTED[metric.operation]})
     shape = known.get((metric.operation, text))
     if shape is not None:
@@ -131,7 +133,7 @@ def _shape(
 
 
 def ask(rows: Sequence[MeasuredRow], catalog: CatalogView) -> list[AskedRow]:
-    """Every row with its questions, or the reason why there are none."""
+    """Returns every row with its questions, or the reason why there are none."""
     runs = by_run(rows)
     asked = []
     known: dict[tuple[MeasuredOperation, str], _EstimateRequest] = {}
@@ -148,14 +150,14 @@ def ask(rows: Sequence[MeasuredRow], catalog: CatalogView) -> list[AskedRow]:
 
 
 def envelope(figures: Sequence[EstimatedFigure]) -> EstimatedFigure:
-    """The likeliest value, between the lowest low and the highest high of all alternatives."""
+    """Returns the likeliest value, between the lowest low and the highest high of all alternatives."""
     return EstimatedFigure(
         figures[0].value, min(figure.low for figure in figures), max(figure.high for figure in figures)
     )
 
 
 def _chance(figures: Sequence[EstimatedFigure]) -> EstimatedFigure:
-    """A probability over alternatives is their mean."""
+    """Returns the mean probability over alternatives."""
     values = [figure.value for figure in figures]
     return EstimatedFigure(statistics.fmean(values), min(values), max(values))
 
@@ -180,7 +182,7 @@ def _basis(answer: Mapping[str, Any]) -> str:
 def _widened(
     figure: EstimatedFigure, metric: MeasuredMetric, spread: IntervalFactors | None
 ) -> EstimatedFigure:
-    """A figure without an interval of its own, under what rows outside of the fit were off by."""
+    """Returns a figure without an interval of its own, with the spread of rows outside of the fit."""
     if spread is None:
         return figure
     value, low, high = figure
@@ -190,7 +192,7 @@ def _widened(
 
 
 def served_system(shape: _EstimateRequest, catalog: CatalogView) -> tuple[EvidenceSystem, int | None] | None:
-    """Engine, accelerator and parameters of a serving question; None of training."""
+    """Returns engine, accelerator and parameters of a serving question, or None for training."""
     if not isinstance(shape.workload, InferenceWorkloadInput) or shape.cluster is MISSING:
         return None
     notes = AnswerNotes()
@@ -208,13 +210,13 @@ def _all_at_once(shape: _EstimateRequest) -> bool:
 
 
 def _level(shape: _EstimateRequest, catalog: CatalogView) -> str:
-    """How near the measured systems are to that of a serving question."""
+    """Returns the level of evidence for the system of a serving question."""
     served = served_system(shape, catalog)
     return catalog.curves.serving_evidence.resolve_level(*served) if served else ""
 
 
 class _FigureEstimate(NamedTuple):
-    """The figure of one question, and its whole answer."""
+    """Figure of one question, and its whole answer."""
 
     figure: EstimatedFigure
     answer: Mapping[str, Any]
@@ -223,7 +225,7 @@ class _FigureEstimate(NamedTuple):
 def _estimates(
     asked: AskedRow, catalog: CatalogView, estimators: Estimators
 ) -> tuple[list[_FigureEstimate], list[SkippedRowError]]:
-    """The estimates of a row's questions, and why others have none."""
+    """Returns the estimates of a row's questions, and the reasons of those without one."""
     metric = METRICS[asked.row.metric]
     estimates: list[_FigureEstimate] = []
     refused: list[SkippedRowError] = []
@@ -248,10 +250,10 @@ _TUNED = 0.5
 
 
 def likeliest_first(asked: AskedRow, catalog: CatalogView, estimators: Estimators) -> AskedRow:
-    """A training run that leaves recomputation open, with its likeliest question first.
+    """Returns a training run without stated recomputation, with its likeliest question first.
 
-    What was measured ran, and was tuned: nothing is computed again where the device holds everything, or
-    would with less than half of the blocks computed again; all blocks are where it would not.
+    A measured run was possible and tuned: nothing is recomputed if the device holds all activations, or would
+    with less than half of the blocks recomputed; otherwise all blocks are recomputed.
     """
     if (
         asked.row.recomputation != "unknown"
@@ -286,7 +288,7 @@ _MEMORY_MEMBERS = frozenset({"model", "workload", "cluster", "parallelism"})
 
 
 def _that_ran(estimates: list[_FigureEstimate], metric: MeasuredMetric) -> list[_FigureEstimate]:
-    """Without the ways to run that do not fit the device, as long as one is left: what was measured ran."""
+    """Returns the estimates that fit the device, since the measured run did, or all if none fits."""
     if metric.family is not MetricFamily.MEMORY or metric.unit == "bool":
         return estimates
     ran = [one for one in estimates if one.answer.get("fit_probability", 1.0) > _IMPOSSIBLE]
@@ -294,7 +296,7 @@ def _that_ran(estimates: list[_FigureEstimate], metric: MeasuredMetric) -> list[
 
 
 def score_row(asked: AskedRow, catalog: CatalogView, estimators: Estimators) -> ScoredRow:
-    """One row estimated and compared."""
+    """Estimates and compares one row."""
     row = asked.row
     if asked.skipped:
         return ScoredRow(row, None, skipped=asked.skipped, detail=asked.detail)
@@ -328,7 +330,7 @@ def score_row(asked: AskedRow, catalog: CatalogView, estimators: Estimators) -> 
 
 
 def score(rows: Sequence[MeasuredRow], catalog: CatalogView, estimators: Estimators) -> list[ScoredRow]:
-    """Every row estimated through the service's own questions, and compared."""
+    """Estimates every row through the service's own questions, and compares it."""
     return [score_row(asked, catalog, estimators) for asked in ask(rows, catalog)]
 
 
@@ -338,7 +340,7 @@ def score_held_out(
     split: Mapping[str, int],
     estimators: Estimators,
 ) -> list[ScoredRow]:
-    """Every row under the catalog, one of each fold, whose constants never saw the row's group."""
+    """Scores every row under the catalog of the fold whose constants were fitted without the row's group."""
     return [
         score_row(asked, catalogs[fold_of(group_of(asked.row), split)], estimators)
         for asked in ask(rows, catalogs[0])
@@ -346,7 +348,7 @@ def score_held_out(
 
 
 class ErrorStatistics(NamedTuple):
-    """How far the estimates of some rows are off; None where no row says."""
+    """Errors of the estimates of some rows; None without rows."""
 
     rows: int
     skipped: int
@@ -358,7 +360,7 @@ class ErrorStatistics(NamedTuple):
 
 
 def percentile(values: Sequence[float], share: float) -> float:
-    """The value below which ``share`` of the values lie, between neighbours in proportion."""
+    """Returns the value below which ``share`` of the values lie, interpolated linearly."""
     ordered = sorted(values)
     place = (len(ordered) - 1) * share
     low = math.floor(place)
@@ -370,7 +372,7 @@ _P90 = 0.9
 
 
 def statistics_of(scored: Iterable[ScoredRow]) -> ErrorStatistics:
-    """Error, bias, coverage and width over rows; rows of metrics without an answer do not count."""
+    """Returns error, bias, coverage and width over rows, without rows of metrics that no answer has."""
     counted = [one for one in scored if one.skipped is not SkipReason.METRIC_NOT_ANSWERED]
     estimated = [one for one in counted if one.figure is not None]
     errors = [one.error for one in estimated if math.isfinite(one.error)]
@@ -389,7 +391,7 @@ def statistics_of(scored: Iterable[ScoredRow]) -> ErrorStatistics:
 
 
 def reasons(scored: Iterable[ScoredRow]) -> Counter[SkipReason]:
-    """Rows that were skipped, by reason."""
+    """Returns the numbers of skipped rows by reason."""
     return Counter(one.skipped for one in scored if one.skipped is not None)
 
 
@@ -398,13 +400,13 @@ LEAST_ESTIMATED = 0.8
 
 
 def is_targeted(row: MeasuredRow) -> bool:
-    """Whether a target is set for the row's metric."""
+    """Returns true if the row's metric has a target."""
     metric = METRICS.get(row.metric)
     return metric is not None and metric.target is not None
 
 
 def short_sources(scored: Iterable[ScoredRow]) -> dict[str, float]:
-    """Sources with a targeted metric of which too small a share of eligible rows was estimated."""
+    """Returns sources with a targeted metric and too small a share of estimated eligible rows."""
     eligible: dict[str, list[bool]] = {}
     for one in scored:
         if is_targeted(one.row) and one.is_eligible:

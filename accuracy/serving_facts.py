@@ -1,4 +1,4 @@
-"""Facts of serving rows that stand outside of their columns: recipes, data sets and releases of sources."""
+"""Facts of serving rows from outside of their columns: recipes, data sets and releases of sources."""
 
 import math
 import re
@@ -12,7 +12,7 @@ _RECIPES: Final = re.compile(r"#(20\d\d_\d\d_\d\d_|\w+_cfg\d+$|\w+_gap_analysis_
 
 
 def is_sweep_of_recipes(row: MeasuredRow) -> bool:
-    """Whether a row of the silicon sample is one of InferenceX: its keys have a date or a configuration."""
+    """Returns true if a row of the silicon sample is from InferenceX: its key has a date or configuration."""
     return bool(_RECIPES.search(row.text.get("source_ref", "")))
 
 
@@ -22,7 +22,7 @@ _FIRST_WITH_HEADS: Final = "2026-01"
 
 
 def recipe_speculates(row: MeasuredRow) -> bool | None:
-    """Whether a recipe of InferenceX uses the model's own heads; None where release and month leave it open.
+    """Returns true if a recipe of InferenceX uses the model's own heads, None if that is unknown.
 
     Its perf-changelog.yaml: recipes of TensorRT-LLM without them moved to 1.2.0rc6.post2, those with them to
     the next container; both came with 1.1.0rc2.post2 in January 2026, before which there were none.
@@ -41,7 +41,7 @@ def recipe_speculates(row: MeasuredRow) -> bool | None:
 
 
 def recipe_tokens_ahead(row: MeasuredRow) -> int:
-    """Tokens that recipes have the model's own heads propose.
+    """Returns the number of tokens that the model's own heads propose in recipes.
 
     TensorRT-LLM 3, with data-parallel attention 1; SGLang 2 (num-steps).
     """
@@ -55,7 +55,7 @@ _ALIGNED, _SPARE_TOKENS = 64, 1500
 
 
 def recipe_limits(row: MeasuredRow) -> dict[str, int]:
-    """Most requests and tokens of an iteration, where the recipes of a source set them.
+    """Returns the most requests and tokens of an iteration, if the recipes of a source set them.
 
     InferenceX has TensorRT-LLM take one prompt beside all requests; the rules by which the other sweeps of
     the silicon sample are run (rule_plugin/benchmark of aiconfigurator) leave 1,500 tokens beside these,
@@ -89,16 +89,17 @@ _ANSWERS_AND_QUESTIONS: Final = (
     *((0.15, 2.04), (0.05, 2.96), (0.04, 3.70), (0.01, 4.40)),
 )
 _ANSWERS_ABOVE: Final = 240.0
-"""Mean tokens above which the outputs of ShareGPT are answers alone."""
+"""Mean tokens above which the outputs of ShareGPT are answers only."""
 
 
 def drawn_lengths(row: MeasuredRow, name: str) -> tuple[tuple[float, float], ...]:
-    """Classes of a length as the source draws it: share of the requests, and length over the stated one.
+    """Returns classes of a length as the source draws it: share of requests, and length over the stated one.
 
     InferenceX draws evenly from 0.8 to 1.0. GPUStack sends ShareGPT with the data set's own outputs: at one
     request a second, where every token takes as long, half of the answers took at most 0.89 times the mean,
     95% 2.6 and 99% 3.0 times (qwen3.5-9b/h100-latency.md). vLLM's client takes the first two turns of a
-    conversation, which in three of ten begins in its midst: there the output is the user's, and short.
+    conversation; three of ten conversations begin in the middle, where the output is a short message of the
+    user.
     """
     if is_sweep_of_recipes(row):
         return _EVEN
@@ -111,7 +112,10 @@ _PERFORMANCE_LAB: Final = "GPUStack performance lab"
 
 
 def is_share_gpt(row: MeasuredRow) -> bool:
-    """Whether a row of GPUStack sends ShareGPT: its random prompts are of round lengths of their own."""
+    """Returns true if a row of GPUStack sends ShareGPT.
+
+    Its random prompts have round lengths of their own.
+    """
     prompt = row.length.get("input_tokens") or 0.0
     return row.source == _PERFORMANCE_LAB and _LEAST_SHARE_GPT < prompt < _MOST_SHARE_GPT
 
@@ -125,11 +129,11 @@ _ONE_A_SECOND: Final = ((32_000.0, 100.0), (1_000.0, 2_000.0))
 
 
 def arrivals_per_second(row: MeasuredRow, run: Mapping[str, MeasuredRow]) -> float | None:
-    """Requests a second that a source sends evenly in time, whatever is under way; None where it does not.
+    """Returns the requests per second that a source sends at a constant rate, or None.
 
-    GPUStack's later pages are made with guidellm at a constant rate (their benchmark profiles): long prompts
-    and long answers at one a second, the pages of latency at 1, 4, 8 or 16, of which a row does not say
-    which: the one that it completed. Their rows print the requests that met as a peak.
+    GPUStack's later pages use guidellm at a constant rate (their benchmark profiles): long prompts and long
+    answers at one a second, the pages of latency at 1, 4, 8 or 16. A row does not state its rate, so it is
+    the one that it completed. Their rows print the largest number of concurrent requests.
     """
     peak = row.batch.get("concurrency") or 0.0
     if (
@@ -152,10 +156,10 @@ _TEMPLATE: Final = 64.0
 
 
 def rounds_of_requests(row: MeasuredRow) -> int | None:
-    """Requests in all over those at a time, where a source sends so many, all at once at the start.
+    """Returns the total requests divided by the concurrency, if a source sends them all at the start.
 
-    InferenceX takes ten. The other sweeps of the silicon sample do not say; ten is what scripts of their
-    client usually ask for (--request-count).
+    InferenceX sends ten rounds. The other sweeps of the silicon sample do not state it; ten is the usual
+    value in scripts of their client (--request-count).
     """
     return 10 if is_sweep_of_recipes(row) or row.source == _SWEEPS else None
 
@@ -176,7 +180,7 @@ about what the mean interval between tokens of those rows has beyond the median.
 
 
 def likely_prompts(row: MeasuredRow) -> tuple[int, ...]:
-    """Tokens of a prompt where a row names the data set alone, the likeliest first."""
+    """Returns the tokens of a prompt for a row that names the data set only, the likeliest first."""
     notes = row.text.get("notes", "")
     return next((tokens for name, tokens in _PROMPTS.items() if name in notes), ())
 
@@ -185,9 +189,9 @@ _PICTURES: Final = ("task image-chat", "task video-chat")
 
 
 def has_pictures(row: MeasuredRow) -> bool:
-    """Whether requests carry pictures or clips.
+    """Returns true if requests carry pictures or clips.
 
-    How many of their tokens pass the model is not stated, and the device waits for a host that decodes them.
+    The number of their tokens is not stated, and the device waits for a host that decodes them.
     """
     notes = row.text.get("notes", "")
     return any(name in notes for name in _PICTURES)
@@ -200,12 +204,12 @@ characters; 69 tokens; Mixtral 145.9 tokens a sample is its accuracy target)."""
 
 
 def beams(row: MeasuredRow) -> int:
-    """Continuations of a request that are kept at a time: MLPerf's GPT-J has a beam search of four."""
+    """Returns the continuations of a request at a time: MLPerf's GPT-J has a beam search of four."""
     return 4 if row.source.startswith("MLPerf") and _SUMMARIES in row.text.get("notes", "") else 1
 
 
 def likely_output(row: MeasuredRow) -> int:
-    """Generated tokens of a request where a row names the data set alone."""
+    """Returns the generated tokens of a request for a row that names the data set only."""
     notes = row.text.get("notes", "")
     return next((tokens for name, tokens in _OUTPUTS.items() if name in notes), 1)
 
@@ -215,7 +219,7 @@ _WITH_EXPERTS: Final = ("deepseek-", "gpt-oss-", "llama-4-", "qwen3-30b-a3b", "q
 
 
 def spreads_attention(row: MeasuredRow) -> bool:
-    """Whether the devices of a group share requests and not heads, whatever a table calls it.
+    """Returns true if the devices of a group share requests instead of heads, contrary to the table.
 
     The recipes behind NVIDIA's tables run every model with experts with ``enable_attention_dp``
     (perf-overview.md, running the benchmark).
@@ -224,7 +228,7 @@ def spreads_attention(row: MeasuredRow) -> bool:
 
 
 def is_packed_by_vendor(row: MeasuredRow) -> bool:
-    """Whether FP8 weights are those that NVIDIA publishes, with a scale for a matrix, and not the maker's."""
+    """Returns true if FP8 weights are NVIDIA's, with a scale for each matrix, and not the maker's."""
     return row.source == _PERFORMANCE_TABLES and not row.model_id.startswith("deepseek-")
 
 
@@ -232,7 +236,7 @@ _HALF: Final = ("h100", "h200", "gh200", "l40s", "mi300x")
 
 
 def submitted_weights(row: MeasuredRow) -> str | None:
-    """Format of MLPerf submissions: FP8 on every accelerator that computes in it."""
+    """Returns the format of MLPerf submissions: FP8 on every accelerator that computes in it."""
     if not row.source.startswith("MLPerf"):
         return None
     return "fp8" if row.accelerator_id.removeprefix("?").startswith(_HALF) else "fp16"
@@ -242,7 +246,7 @@ _LARGE: Final = ("h200", "gh200-144gb", "mi300x")
 
 
 def submitted_devices(row: MeasuredRow) -> int | None:
-    """Devices of a replica of an MLPerf submission: as few as hold weights and a cache as large.
+    """Returns the devices of a replica of an MLPerf submission: the fewest for weights and an equal cache.
 
     One for GPT-J, Mixtral (in FP8) and, on 141 GB and more, Llama-2-70B; else two.
     """
@@ -268,7 +272,7 @@ TensorRT-LLM's PyTorch backend with RTX PRO 6000 (autumn 2025), Azure's guide (S
 
 
 def release(row: MeasuredRow) -> str | None:
-    """The release of the engine: as stated, else that of the month of the source.
+    """Returns the release of the engine: as stated, else that of the month of the source.
 
     Disaggregated rows of TensorRT-LLM print the version of Dynamo, whose 0.7 and 0.8 carry 1.2.0rc.
     """
@@ -288,9 +292,9 @@ _CLUMPED: Final = frozenset({("GPUStack performance lab", "qwen3.5-9b", "tpot_me
 
 
 def is_contradicted(row: MeasuredRow) -> bool:
-    """Whether the rates of its own runs contradict a figure.
+    """Returns true if the rates of its own runs contradict a figure.
 
-    512 requests at 5,140 tokens a second have 100 milliseconds from token to token, where 4 are printed: the
-    tokens of a stream came in clumps.
+    512 requests at 5,140 tokens a second have 100 milliseconds from token to token, but 4 are printed: the
+    tokens of a stream came in bursts.
     """
     return (row.source, row.model_id, row.metric) in _CLUMPED

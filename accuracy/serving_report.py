@@ -1,4 +1,4 @@
-"""Tables of serving rows: beside what is aimed at, held out whole, beside a plain roofline."""
+"""Tables of serving rows: against targets, with whole hold-outs, and against a plain roofline."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -12,13 +12,15 @@ from service.schemas.estimates import ThroughputEstimateRequest
 from service.schemas.references import AssumedEfficiency
 
 ROOFLINE_SHARE: Final = 0.8
-"""Of peak and of bandwidth: the better of the two plain rooflines that reference figures are given for."""
+"""Share of peak and of bandwidth in the better of the two plain rooflines that reference figures exist
+for.
+"""
 
 _LEFT_OPEN: Final = frozenset({"accelerator", "layout", "batch", "lengths"})
 
 
 def is_stated(row: MeasuredRow) -> bool:
-    """Whether the row states device, layout, batch and lengths; its model stands in row or catalog."""
+    """Returns true if the row states device, layout, batch and lengths; its model is in row or catalog."""
     return not (_LEFT_OPEN & row.missing)
 
 
@@ -34,7 +36,7 @@ def _aim(family: str) -> list[str]:
 
 
 def target_table(scored: Sequence[ScoredRow]) -> TextTable:
-    """Each kind of answer beside its aim: rows that state all, and those that leave something open."""
+    """Returns each kind of answer against its target, for rows that state all facts and for others."""
     lines = []
     for family in SERVING_TARGETS:
         own = [one for one in scored if _family(one) == family]
@@ -47,7 +49,7 @@ def target_table(scored: Sequence[ScoredRow]) -> TextTable:
 
 
 def hold_out_table(tried: Sequence[TriedHoldOut], family: str = "serving_tpot") -> TextTable:
-    """A kind of answer for whole groups, devices, models, releases and engines outside of the fit."""
+    """Returns a kind of answer for whole groups, devices, models, releases and engines outside of the fit."""
     lines = []
     for kind, group in by_kind(tried):
         pooled: list[ScoredRow] = []
@@ -61,7 +63,7 @@ def hold_out_table(tried: Sequence[TriedHoldOut], family: str = "serving_tpot") 
 
 
 def as_roofline(asked: Sequence[AskedRow]) -> list[AskedRow]:
-    """The likeliest question of each row under an assumed share of peak and bandwidth."""
+    """Returns the likeliest question of each row under an assumed share of peak and bandwidth."""
     share = AssumedEfficiency(
         source="assumed", utilization=ROOFLINE_SHARE, bandwidth_utilization=ROOFLINE_SHARE
     )
@@ -73,7 +75,7 @@ def as_roofline(asked: Sequence[AskedRow]) -> list[AskedRow]:
 
 
 def roofline_table(scored: Sequence[ScoredRow], roofline: Sequence[ScoredRow]) -> TextTable:
-    """The estimate and the plain roofline on the rows that both answer."""
+    """Returns the estimate and the plain roofline on the rows that both answer."""
     plain = {one.row.id: one for one in roofline if one.figure is not None}
     lines = []
     for family in SERVING_TARGETS:

@@ -1,8 +1,7 @@
-"""The model of a row as a reference of a question: a row of the catalog, else the row's own shape.
+"""Model of a row as a reference in a question: a row of the catalog, else the row's own shape.
 
-What the row's shape leaves open (head size, gate, tying, inner width, vocabulary, layers) is chosen so that
-the parameters add up to the count that the source states. Shapes that add up as well as each other are
-alternatives.
+Open members of the shape (head size, gate, tying, inner width, vocabulary, layers) are chosen so that the
+parameters add up to the count that the source states. Shapes that add up equally well are alternatives.
 """
 
 import itertools
@@ -19,7 +18,7 @@ from service.schemas.architectures import Architecture, to_planning
 ModelReference = Mapping[str, Any]
 
 SWEPT = re.compile(r"bloom-proto-")
-"""Ids that stand for several shapes: the row's own counts."""
+"""Ids that stand for several shapes: the row's own counts are used."""
 
 MOST_ALTERNATIVES = 4
 _HEAD_SIZES = (128, 64, 256, 80, 96)
@@ -29,7 +28,9 @@ _WINDOW = re.compile(r"sliding window (\d+)")
 _UNGATED = re.compile(r"(bloom|gpt|mpt|opt|pythia|stablelm-alpha|falcon|bert|megatron)")
 _EXACT_COUNT = 1e-4
 _PUBLISHED_VOCABULARIES = {"internlm-20b": 103168}
-"""Where rows of models outside the catalog leave it out: InternEvo, configs/_base_/models/internlm_20B.py."""
+"""Vocabularies of models outside the catalog whose rows leave it out: InternEvo,
+configs/_base_/models/internlm_20B.py.
+"""
 
 
 BACKBONES: Mapping[str, str] = {
@@ -40,7 +41,8 @@ BACKBONES: Mapping[str, str] = {
     "nemotron-nano-12b-v2-vl": "nemotron-nano-12b-v2",
 }
 """Models with towers for pictures or sound before a decoder of the catalog (text_config of their
-configurations): towers of 0.5 to 0.7 billion parameters run once for a prompt and are left out."""
+configurations): towers of 0.5 to 0.7 billion parameters run once for a prompt and are left out.
+"""
 
 
 class _DecoderShape(NamedTuple):
@@ -109,7 +111,7 @@ def _inner(row: MeasuredRow, hidden: int, *, gated: bool) -> int:
 
 
 def _heads(row: MeasuredRow, hidden: int) -> int:
-    """Heads where the source names none: such that tensor parallelism divides them, of 128 if that may be."""
+    """Returns heads if the source names none: divisible by tensor parallelism, of size 128 if possible."""
     tensor = int(row.layout.get("tensor") or 1)
     counts = [n for n in range(tensor, hidden // 32 + 1, tensor) if hidden % n == 0]
     return min(counts, key=lambda n: abs(hidden / n - _HEAD_SIZES[0]), default=0)
@@ -161,7 +163,7 @@ def _shapes(row: MeasuredRow) -> Iterator[_DecoderShape]:
 
 
 def _rounding(count: int) -> float:
-    """Half a unit of the last digit that is not zero: what the source may have rounded away."""
+    """Returns half a unit of the last digit that is not zero, the possible rounding of the source."""
     digits = str(count)
     zeros = len(digits) - len(digits.rstrip("0"))
     return 0.5 * 10.0**zeros if zeros else count * _EXACT_COUNT
@@ -178,7 +180,7 @@ def _alternatives(row: MeasuredRow) -> list[_DecoderShape]:
 
 
 def model_references(row: MeasuredRow, known: Mapping[str, Any]) -> list[ModelReference]:
-    """References of the row's model, the likeliest first; none where its shape is not known."""
+    """Returns references of the row's model, the likeliest first, or none if its shape is unknown."""
     name = row.model_id if row.model_id in known else BACKBONES.get(row.model_id, row.model_id)
     if name in known and not SWEPT.match(name):
         return [{"source": "catalog", "id": name}]

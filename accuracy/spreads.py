@@ -1,4 +1,4 @@
-"""What rows outside of a fit were off by: the spread of each kind of answer at each level of evidence."""
+"""Spread of the errors outside of a fit, for each kind of answer at each level of evidence."""
 
 import math
 from bisect import bisect_left
@@ -17,14 +17,14 @@ DIGITS: Final = 6
 
 
 def rounded(value: float) -> float:
-    """A value to the digits that a fit is good for."""
+    """Returns a value rounded to the digits of a fit."""
     return float(f"{value:.{DIGITS - 1}e}")
 
 
 class MeasuredRatio(NamedTuple):
-    """What was measured over what was estimated: 10th percentile, median and 90th percentile.
+    """Measured over estimated: 10th percentile, median and 90th percentile.
 
-    Of figures around 0 it is the difference of the two in bytes.
+    For figures around 0 it is their difference in bytes.
     """
 
     family: str
@@ -36,12 +36,12 @@ class MeasuredRatio(NamedTuple):
 
 
 _FEWEST = 5
-"""Rows below which a spread is not taken from them."""
+"""Least number of rows of a spread."""
 _TAIL = 0.1
 
 
 def tail(count: float) -> float:
-    """Which share of ``count`` rows leaves a tenth of new ones below: less of few rows, none of nine.
+    """Returns the share of ``count`` rows that leaves a tenth of new ones below: less of few rows, 0 of nine.
 
     The rank of the k-th of n exchangeable figures is k / (n + 1) (Vovk et al. 2005, section 2.2).
     """
@@ -49,15 +49,16 @@ def tail(count: float) -> float:
 
 
 _ALL_AS_GROUPS: Final = 4
-"""How many groups of its own the spread over all software weighs as, in that of one."""
+"""Weight of the spread over all software, in groups, against that of one."""
 
 
 def pooled_ends(
     own: Sequence[float], of_all: Sequence[float], groups: int, as_groups: int = _ALL_AS_GROUPS
 ) -> tuple[float, float]:
-    """Ends of the spread of one software, drawn towards those of all where few groups stand behind them.
+    """Returns the ends of the spread of one software, drawn towards those of all if it has few groups.
 
-    Rows of one group err alike: two groups say less of a third than their number of rows does.
+    Rows of one group have similar errors: two groups say less about a third than their number of rows
+    suggests.
     """
     weight = groups / (groups + as_groups)
     low, high = (
@@ -71,10 +72,10 @@ _TOTALS = frozenset({"peak_memory_per_gpu", "gpu_memory_total"})
 
 
 def _families(one: ScoredRow) -> list[str]:
-    """The kinds of answer that a row tries: a device in all and under its software, else its metric."""
+    """Returns the kinds of answer of a row: of a device in all and under its software, else its metric."""
     metric = METRICS[one.row.metric]
     if metric.family is MetricFamily.SERVING and metric.spread:
-        # Its levels know the engine.
+        # The levels of serving include the engine.
         return [resolve_family(metric.spread, all_at_once=one.all_at_once and metric.spread in SERVING_TIMES)]
     if metric.spread:
         family = metric.spread
@@ -86,26 +87,26 @@ def _families(one: ScoredRow) -> list[str]:
 
 
 def is_of_serving(family: str) -> bool:
-    """Whether a kind of answer is one of serving, under a steady load or of a burst."""
+    """Returns true if a kind of answer belongs to serving, under a steady load or of a burst."""
     return family.partition("/")[0] in SERVING_TARGETS
 
 
 class FamilyRatios(NamedTuple):
-    """Measured over estimated of the rows of a family, and the groups that they are of."""
+    """Measured over estimated of the rows of a family, and their groups."""
 
     figures: list[float]
     groups: list[str]
-    """Of each figure."""
+    """Group of each figure."""
 
     @property
     def ends(self) -> tuple[float, float]:
-        """The figures that leave a tenth of new ones below, and above."""
+        """Figures that leave a tenth of new ones below, and above."""
         share = tail(len(self.figures))
         return percentile(self.figures, share), percentile(self.figures, 1.0 - share)
 
     @property
     def ends_by_group(self) -> tuple[float, float]:
-        """The same where a group weighs as the root of its rows, as in a fit: questions are of other ones.
+        """Figures that leave a tenth of new ones below and above, with groups weighed by root of rows.
 
         Rows of unequal weight count as (sum of w)^2 / (sum of w^2) (Kish 1965).
         """
@@ -123,7 +124,7 @@ class FamilyRatios(NamedTuple):
 
 
 def ratios_of(scored: Sequence[ScoredRow]) -> dict[tuple[str, str], FamilyRatios]:
-    """What rows were off by, by kind of answer and level of evidence."""
+    """Returns the ratios of rows by kind of answer and level of evidence."""
     ratios: dict[tuple[str, str], FamilyRatios] = {}
     for one in scored:
         metric = METRICS[one.row.metric]
@@ -131,14 +132,14 @@ def ratios_of(scored: Sequence[ScoredRow]) -> dict[tuple[str, str], FamilyRatios
             continue
         measured, estimated = one.row.value, one.figure.value
         if one.ways:
-            # What a row leaves open has its own room in the interval: the spread is what lies outside of it.
+            # Open facts of a row widen its interval separately: the spread is what lies outside of that.
             estimated = min(max(measured, one.ways[0]), one.ways[1])
         if metric.signed:
             found = measured - estimated
         elif measured > 0.0 < estimated:
             found = measured / estimated
             if metric.family is MetricFamily.THROUGHPUT and not metric.counts_time:
-                # A step is slower by what its rate is lower.
+                # The time of a step is the inverse of its rate.
                 found = estimated / measured
         else:
             continue
@@ -150,7 +151,7 @@ def ratios_of(scored: Sequence[ScoredRow]) -> dict[tuple[str, str], FamilyRatios
 
 
 def residuals(scored: Sequence[ScoredRow]) -> list[MeasuredRatio]:
-    """Spread of the estimates by kind of answer and level of evidence, from rows outside of their fit."""
+    """Returns the spread of estimates by kind of answer and level of evidence, outside of their fit."""
     ratios = ratios_of(scored)
     found = []
     for (family, level), of in sorted(ratios.items()):

@@ -22,7 +22,7 @@ from service.resolve.catalog import CatalogView
 from service.schemas.estimates import ThroughputEstimateRequest
 
 LEVELS = (0.25, 0.5, 0.75)
-"""Service levels, as quantiles of the times per output token that were measured."""
+"""Service levels, as quantiles of the measured times per output token."""
 
 
 class MeasuredConfiguration(NamedTuple):
@@ -36,7 +36,7 @@ class MeasuredConfiguration(NamedTuple):
 
 
 class LevelChoice(NamedTuple):
-    """What a level leads to: rate of the choice over the best, its time over the level, the same layout."""
+    """Result of a level: rate of the choice over the best, time over the level, agreement of layouts."""
 
     rate_share: float
     time_share: float
@@ -79,7 +79,7 @@ def scenarios(path: Path, catalog: CatalogView) -> Iterator[list[MeasuredConfigu
 
 
 def choices(runs: Sequence[MeasuredConfiguration]) -> Iterator[LevelChoice]:
-    """One for each level that the estimates say can be kept."""
+    """Returns one result for each level that the estimates consider attainable."""
     times = sorted(run.measured_seconds for run in runs)
     for share in LEVELS:
         level = times[int(share * (len(times) - 1))]

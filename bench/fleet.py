@@ -47,7 +47,7 @@ SETTINGS = {"IRONLAW_MODE": "tenant", "IRONLAW_PORT": "0", "PYTHONUNBUFFERED": "
 
 
 class FleetScenario(NamedTuple):
-    """How large a fleet, for how long in its own time, and how much faster that passes than the clock's."""
+    """Size of a fleet, its duration in node time, and the acceleration of that time."""
 
     nodes: int = 200
     seconds: float = 600.0
@@ -57,7 +57,7 @@ class FleetScenario(NamedTuple):
 
 @dataclass
 class FleetOutcome:
-    """What was seen of one fleet on one database."""
+    """Observations of one fleet on one database."""
 
     kind: str
     plan: FleetScenario
@@ -68,20 +68,20 @@ class FleetOutcome:
     resident_bytes: list[int] = field(default_factory=list)
     load_averages: list[float] = field(default_factory=list)
     waiting: int = 0
-    """Claims that waited when connections were counted."""
+    """Waiting claims at the time when connections were counted."""
     held: int = 0
-    """Connections that were in use then."""
+    """Connections in use at that time."""
     connections: dict[str, int] = field(default_factory=dict)
     counts: dict[str, Any] = field(default_factory=dict)
     probes: list[float] = field(default_factory=list)
     stored: dict[str, Any] = field(default_factory=dict)
     log_problems: list[str] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
-    """What should not have been."""
+    """Deviations from the expected results."""
 
 
 class ServedProcess:
-    """The served process, from outside."""
+    """The served process, observed from outside."""
 
     def __init__(self, process: "subprocess.Popen[bytes]", log: Path) -> None:
         self.process = process
@@ -105,7 +105,7 @@ class ServedProcess:
         return int(status.partition("VmRSS:")[2].split()[0]) * 1024
 
     def open_databases(self, path: Path) -> int:
-        """Connections to an embedded database: each holds the file open."""
+        """Returns the connections to an embedded database, each of which holds the file open."""
         count = 0
         for name in Path(f"/proc/{self.process.pid}/fd").iterdir():
             with contextlib.suppress(OSError):
@@ -113,7 +113,7 @@ class ServedProcess:
         return count
 
     def problems(self) -> list[str]:
-        """What it logged beside its requests."""
+        """Returns the log lines that are not requests."""
         lines = self._log.read_text().splitlines()
         return [line[:2000] for line in lines if '"level":"info"' not in line and not _is_start(line)]
 
@@ -123,7 +123,7 @@ def _is_start(line: str) -> bool:
 
 
 def new_key(data_dir: Path, url: str) -> str:
-    """An administrator's key to a database, whose schema is brought up to date first."""
+    """Returns an administrator's key to a database, after a migration of its schema."""
     keyring = Settings(data_dir=data_dir, database_url=url).keyring
     database = Database(url)
     try:
@@ -157,7 +157,7 @@ def serving(data_dir: Path, url: str, speed: float) -> Iterator[tuple[ServedProc
 
 
 class ServiceMonitor:
-    """Looks at the service from outside while the fleet lives."""
+    """Observer of the service from outside while the fleet runs."""
 
     def __init__(self, service: ServedProcess, database: Database, outcome: FleetOutcome) -> None:
         self._service = service
@@ -166,7 +166,7 @@ class ServiceMonitor:
         self.http = httpx.AsyncClient(base_url=service.address, trust_env=False, timeout=30.0)
 
     async def probe(self) -> None:
-        """How long the empty route takes: what holds the event loop up shows in it."""
+        """Returns the time of the empty route, which shows delays of the event loop."""
         while True:
             began = time.monotonic()
             await self.http.get("/livez")
@@ -184,13 +184,13 @@ class ServiceMonitor:
         return counts
 
     async def connections(self) -> dict[str, int]:
-        """Open connections to the database by what they do."""
+        """Returns open connections to the database by state."""
         if self._database.is_sqlite:
             return {"open": self._service.open_databases(Path(self._database.url.database or ""))}
         return await asyncio.to_thread(self._activity)
 
     def _activity(self) -> dict[str, int]:
-        # What belongs to this look is left out.
+        # The connection of this query is left out.
         states = text(
             "SELECT state, count(*) AS number FROM pg_stat_activity WHERE datname = current_database()"
             " AND pid <> pg_backend_pid() GROUP BY state"
@@ -200,7 +200,7 @@ class ServiceMonitor:
 
 
 async def simulate(service: ServedProcess, key: str, database: Database, outcome: FleetOutcome) -> None:
-    """The whole life of a fleet: everybody joins, everybody waits, then there is work."""
+    """Runs a fleet: all nodes enrol, all wait, then work becomes available."""
     plan, world = outcome.plan, outcome.world
     operator = SimulatedOperator(world, key)
     watch = ServiceMonitor(service, database, outcome)
@@ -234,7 +234,7 @@ async def simulate(service: ServedProcess, key: str, database: Database, outcome
 
 
 async def _outlasting(busy: "list[asyncio.Task[None]]", living: "list[asyncio.Task[None]]") -> None:
-    """Until every node has ended; what fails meanwhile fails the whole."""
+    """Waits until every node has ended. A failure fails the whole run."""
     while not all(task.done() for task in living):
         done, _ = await asyncio.wait([*busy, *living], timeout=0.5, return_when=asyncio.FIRST_EXCEPTION)
         for task in done:
@@ -242,7 +242,7 @@ async def _outlasting(busy: "list[asyncio.Task[None]]", living: "list[asyncio.Ta
 
 
 async def _until_all_wait(watch: ServiceMonitor, outcome: FleetOutcome) -> None:
-    """Until every claim waits, or for half of the time: connections open and in use while most wait."""
+    """Waits until every claim waits, or for half of the time. Returns connections open and in use."""
     plan = outcome.plan
     deadline = time.monotonic() + min(READY_SECONDS, plan.seconds / plan.speed / 2)
     while outcome.waiting < plan.nodes and time.monotonic() < deadline:
@@ -254,7 +254,7 @@ async def _until_all_wait(watch: ServiceMonitor, outcome: FleetOutcome) -> None:
 
 
 def stored(database: Database, operator: SimulatedOperator, world: SimulatedWorld) -> dict[str, Any]:
-    """What the database holds, against what was acknowledged."""
+    """Compares the contents of the database with the acknowledged requests."""
     found: dict[str, Any] = {}
     with database.open_reader() as session:
         place = ("run_id", "fencing_token", "benchmark", "repeat")
@@ -316,7 +316,7 @@ NOTHING = (
 
 
 def judge(outcome: FleetOutcome) -> None:
-    """Note what should not have been."""
+    """Records deviations from the expected results."""
     faults, tally = outcome.faults, outcome.world.tally
     faults += [f"{operation}: {status}, {count} times" for (operation, status), count in tally.errors.items()]
     faults += tally.wrong
@@ -338,13 +338,13 @@ def judge(outcome: FleetOutcome) -> None:
 
 
 class HeartbeatCounts(NamedTuple):
-    """Heartbeats, and the rows that were written to say when nodes were heard."""
+    """Heartbeats, and the rows that were written for them."""
 
     number: int
     news: int
-    """Rows written at once: the first of a node, or of a boot of its host."""
+    """Rows written immediately: the first of a node, or of a boot of its host."""
     later: int
-    """Rows written with those of other nodes."""
+    """Rows written together with those of other nodes."""
 
     @classmethod
     def of(cls, outcome: FleetOutcome) -> "HeartbeatCounts":
@@ -354,13 +354,13 @@ class HeartbeatCounts(NamedTuple):
 
 
 def writes_without_news(outcome: FleetOutcome) -> float:
-    """Rows written for each heartbeat that said nothing new."""
+    """Rows written per heartbeat without news."""
     beats = HeartbeatCounts.of(outcome)
     return beats.later / (beats.number - beats.news)
 
 
 def run(kind: str, url: str, data_dir: Path, plan: FleetScenario) -> FleetOutcome:
-    """One fleet on one database, whose schema is brought up to date first."""
+    """Runs one fleet on one database, after a migration of its schema."""
     with serving(data_dir, url, plan.speed) as (service, key):
         world = SimulatedWorld(service.address, speed=plan.speed, seconds=plan.seconds)
         outcome = FleetOutcome(kind, plan, world)
@@ -502,7 +502,7 @@ def report(outcomes: list[FleetOutcome]) -> str:
 
 @contextlib.contextmanager
 def postgresql(folder: Path) -> Iterator[str]:
-    """Address of a PostgreSQL server that is stopped in the end."""
+    """Returns the address of a PostgreSQL server that is stopped at the end."""
     # The package looks for a private runtime directory when it is imported and warns without one.
     runtime = folder / "runtime"
     runtime.mkdir(mode=0o700)

@@ -48,9 +48,9 @@ from service.worker.ids import generate_hex_128
 
 CLAIM_SECONDS = 30.0
 LOST_SHARE = 0.02
-"""Of answers, those that get lost on their way; the same request is sent again."""
+"""Share of answers that get lost; the same request is sent again."""
 CUT_SHARE = 0.03
-"""Of claims, those whose connection breaks while they wait."""
+"""Share of claims whose connection breaks while they wait."""
 PAUSE_SECONDS = 1.0
 RUN_AGAIN_SECONDS = 2.0
 MOST_OFFERED = 1000
@@ -64,17 +64,17 @@ MEANT = {
     ("complete_lease", "409 STALE_LEASE"): "the same, or a restarted one, gives back a lease that has lapsed",
     ("cancel_benchmark_run", "409 RUN_ENDED"): "the operator cancels a run that has just ended",
 }
-"""Refusals that belong to what nodes and operator do here, and why; every other one is an error."""
+"""Expected refusals in this simulation, with their reasons. Every other one is an error."""
 
 Restart = Literal["short", "reboot", "forgetful", "long"]
 RESTARTS: tuple[Restart, ...] = ("short", "forgetful", "long", "reboot")
 AWAY_SECONDS: Mapping[Restart, float] = {"short": 5.0, "reboot": 40.0, "forgetful": 5.0, "long": 150.0}
-"""A forgetful one loses what it held of its lease; a long one outlasts it."""
+"""A forgetful restart loses the state of its lease; a long one outlasts the lease."""
 
 
 @dataclass
 class RequestTally:
-    """What was asked and answered."""
+    """Counts of requests and answers."""
 
     answers: Counter[tuple[str, str]] = field(default_factory=Counter)
     seconds: defaultdict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
@@ -83,11 +83,11 @@ class RequestTally:
     restarts: Counter[str] = field(default_factory=Counter)
     rotations: int = 0
     wrong: list[str] = field(default_factory=list)
-    """What was answered that should not have been."""
+    """Unexpected answers."""
 
     @property
     def errors(self) -> dict[tuple[str, str], int]:
-        """Answers that are neither a success nor meant."""
+        """Answers that are neither a success nor an expected refusal."""
         return {
             key: count
             for key, count in self.answers.items()
@@ -96,22 +96,22 @@ class RequestTally:
 
 
 class SimulatedWorld:
-    """What nodes and operator share: the service, the time that passes for them, and the tally."""
+    """State that nodes and operator share: the service, simulated time and the tally."""
 
     def __init__(self, address: str, *, speed: float, seconds: float) -> None:
         self.address = address
         self.speed = speed
         self.seconds = seconds
-        """How long nodes live, in their time."""
+        """Lifetime of nodes in node time."""
         self.tally = RequestTally()
         self.sent: dict[str, str] = {}
         self.acknowledged: dict[str, str] = {}
-        """Digests by id of the results that were sent, and of those that have a receipt."""
+        """Digests by id of the results that were sent, and of those with a receipt."""
         self._trust = ssl.create_default_context()
 
     def client(self) -> httpx.AsyncClient:
-        """Connections of one host."""
-        # Every request has a time limit of its own.
+        """Returns a client with the connections of one host."""
+        # Every request has its own time limit.
         return httpx.AsyncClient(
             base_url=self.address,
             verify=self._trust,
@@ -121,16 +121,16 @@ class SimulatedWorld:
         )
 
     async def sleep(self, seconds: float) -> None:
-        """Some seconds of node time."""
+        """Sleeps for some seconds of node time."""
         await asyncio.sleep(seconds / self.speed)
 
     def now(self) -> float:
-        """Node time."""
+        """Returns the node time."""
         return time.monotonic() * self.speed
 
 
 def named(answer: httpx.Response) -> str:
-    """The status of an answer, with the code of a problem."""
+    """Returns the status of an answer, with the code of a problem."""
     if answer.is_success:
         return str(answer.status_code)
     with contextlib.suppress(ValueError):
@@ -139,7 +139,7 @@ def named(answer: httpx.Response) -> str:
 
 
 class RetryingCaller:
-    """Sends requests again until they are answered, and notes what came of each."""
+    """Client that repeats requests until they are answered, and counts the results."""
 
     def __init__(self, world: SimulatedWorld, chance: random.Random) -> None:
         self.world = world
@@ -157,7 +157,7 @@ class RetryingCaller:
         waits: float = 0.0,
         **request: Any,  # noqa: ANN401
     ) -> httpx.Response | None:
-        """One request; None if there was no answer within ``seconds`` of real time."""
+        """Sends one request. Returns None without an answer within ``seconds`` of real time."""
         began = time.monotonic()
         try:
             async with asyncio.timeout(seconds):
@@ -176,7 +176,7 @@ class RetryingCaller:
     async def _until_answered(
         self, operation: str, once: Callable[[], Coroutine[Any, Any, httpx.Response | None]]
     ) -> httpx.Response:
-        """The answer to a request that is sent again where one is lost, or settles nothing."""
+        """Returns the answer to a request that is repeated after a lost or inconclusive answer."""
         lost = None
         while True:
             answer = await once()
@@ -203,7 +203,7 @@ _SHOWN_ONCE = ("server_time", "credential")
 
 
 def _says_the_same(first: httpx.Response, second: httpx.Response) -> bool:
-    """Whether an answer is the one that was lost, but for times and for secrets that are made anew."""
+    """Returns true if an answer equals the lost one, except for times and new secrets."""
     if {first.status_code, second.status_code} - {httpx.codes.OK, httpx.codes.CREATED}:
         return True
     one, other = (
@@ -214,7 +214,7 @@ def _says_the_same(first: httpx.Response, second: httpx.Response) -> bool:
 
 
 class SimulatedNode(RetryingCaller):
-    """One host and its worker."""
+    """A host and its worker."""
 
     def __init__(self, world: SimulatedWorld, number: int) -> None:
         super().__init__(world, random.Random(number))  # noqa: S311
@@ -227,7 +227,9 @@ class SimulatedNode(RetryingCaller):
         self.lease: BenchmarkLease | None = None
         self.request_id: str | None = None
         self.kept: list[AcknowledgedBenchmarkResult] = []
-        """What is on its disk beside its credential: lease, claim under way, acknowledged results."""
+        """Returns the state on its disk besides the credential: lease, pending claim, acknowledged
+        results.
+        """
         self.activity: Literal["idle", "measuring"] = "idle"
         self._due = asyncio.Event()
         self._changed = asyncio.Condition()
@@ -239,7 +241,7 @@ class SimulatedNode(RetryingCaller):
         return sha256(self.chance.randbytes(16)).hexdigest()
 
     async def enrol(self, token: str) -> None:
-        """Join."""
+        """Enrols the node."""
         enrolment = NodeEnrolmentRequest(
             token=token,
             installation_id=generate_hex_128(),
@@ -256,7 +258,7 @@ class SimulatedNode(RetryingCaller):
         self.id, self.credential = enrolled.node_id, enrolled.credential
 
     async def live(self, until: float) -> None:
-        """Beat and work until ``until`` in node time, with the restart that falls to this node."""
+        """Sends heartbeats and works until ``until`` in node time, with the restart of this node."""
         if self.number % 5 == 2:  # noqa: PLR2004
             kind = RESTARTS[self.number // 5 % len(RESTARTS)]
             left = until - self.world.now()
@@ -272,7 +274,7 @@ class SimulatedNode(RetryingCaller):
         await self._work_for(until - self.world.now())
 
     async def _work_for(self, seconds: float, *, until_it_measures: bool = False) -> None:
-        """One process of the worker, killed after some seconds of node time, or once it measures."""
+        """Runs one process of the worker, killed after some seconds of node time or during a measurement."""
         tasks = [asyncio.create_task(self._process())]
         if until_it_measures:
             tasks.append(asyncio.create_task(self._has_begun()))
@@ -300,7 +302,7 @@ class SimulatedNode(RetryingCaller):
 
     @contextlib.asynccontextmanager
     async def _carrying(self) -> AsyncIterator[dict[str, str]]:
-        """The credential for one request, which stays the right one until the request has ended."""
+        """Returns the credential for one request, which stays valid until the request has ended."""
         async with self._changed:
             await self._changed.wait_for(lambda: not self._is_rotating)
             self._senders += 1
@@ -324,7 +326,7 @@ class SimulatedNode(RetryingCaller):
         seconds: float = ANSWER_SECONDS,
         waits: float = 0.0,
     ) -> httpx.Response:
-        """The answer to a request of this node."""
+        """Returns the answer to a request of this node."""
         body = content.model_dump_json().encode() if isinstance(content, BaseModel) else content
         headers = {"Content-Type": "application/json"} if body is not None else {}
         if isinstance(content, bytes):
@@ -344,7 +346,7 @@ class SimulatedNode(RetryingCaller):
         return await self._until_answered(operation, once)
 
     async def _cut(self, method: str, path: str, **request: Any) -> None:  # noqa: ANN401
-        """A request whose connection breaks while it waits; answered before, its answer is lost."""
+        """Sends a request whose connection breaks while it waits, or whose answer is lost."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(self.chance.uniform(0.0, CLAIM_SECONDS / self.world.speed)):
                 await self.http.request(method, path, **request)
@@ -384,7 +386,7 @@ class SimulatedNode(RetryingCaller):
                     await self._due.wait()
 
     async def _rotate(self) -> bool:
-        """Replace the credential while no other request is under way; whether it was."""
+        """Replaces the credential while no other request is pending. Returns true if it was replaced."""
         async with self._changed:
             self._is_rotating = True
             try:
@@ -419,7 +421,7 @@ class SimulatedNode(RetryingCaller):
                 self._due.set()
 
     async def _claim(self) -> BenchmarkLease | None:
-        """A lease, or None after a wait; asked again after a restart, under the same id."""
+        """Returns a lease, or None after a wait. After a restart it repeats the claim under the same id."""
         self.request_id = self.request_id or generate_hex_128()
         waits = CLAIM_SECONDS / self.world.speed
         claim = LeaseClaimRequest(
@@ -436,7 +438,7 @@ class SimulatedNode(RetryingCaller):
         return None
 
     async def _run(self, lease: BenchmarkLease) -> None:
-        """Measure the suite of a lease, and end it."""
+        """Measures the suite of a lease, and completes it."""
         done: list[AcknowledgedBenchmarkResult] = []
         measuring = asyncio.create_task(self._measure(lease, done))
         holding = asyncio.create_task(self._hold(lease, done))
@@ -487,7 +489,7 @@ class SimulatedNode(RetryingCaller):
         return stored
 
     async def _hold(self, lease: BenchmarkLease, done: list[AcknowledgedBenchmarkResult]) -> str:
-        """Renew a lease for as long as it is needed: "lost" or "cancelled" once it is not."""
+        """Renews a lease as long as it is needed. Returns "lost" or "cancelled" if it ends."""
         path = f"/v1/leases/{lease.id}:renew"
         while True:
             await self.world.sleep(lease.renew_seconds)
@@ -518,16 +520,16 @@ class SimulatedNode(RetryingCaller):
 
 
 class SimulatedOperator(RetryingCaller):
-    """Makes tokens, asks for runs, looks at lists, cancels some runs and has some credentials replaced."""
+    """Operator that makes tokens, requests and cancels runs, reads lists and rotates credentials."""
 
     def __init__(self, world: SimulatedWorld, key: str) -> None:
         super().__init__(world, random.Random(0))  # noqa: S311
         self.http.headers["Authorization"] = f"Bearer {key}"
         self.asked: set[str] = set()
-        """Ids of the runs that were acknowledged."""
+        """Ids of the acknowledged runs."""
 
     async def ask(self, operation: str, method: str, path: str, body: object = None) -> httpx.Response:
-        """The answer to a request of the operator, sent again under the same key where it is lost."""
+        """Returns the answer to an operator's request, repeated under the same key after a lost answer."""
         headers = {} if method == "GET" else {"Idempotency-Key": uuid4().hex}
         request = {"headers": headers} if body is None else {"headers": headers, "json": body}
         return await self._until_answered(
@@ -535,14 +537,14 @@ class SimulatedOperator(RetryingCaller):
         )
 
     async def token(self) -> str:
-        """The secret of a fresh enrolment token; one whose answer is lost is never shown again."""
+        """Returns the secret of a new enrolment token. A lost secret is never shown again."""
         while True:
             answer = await self.ask("create_enrolment_token", "POST", "/v1/enrolment-tokens", {})
             if (secret := answer.json().get("token")) is not None:
                 return str(secret)
 
     async def ask_for_runs(self, nodes: list[SimulatedNode], every_seconds: float) -> None:
-        """Ask for a run every so often: one in ten of accelerators, one in five of a certain node."""
+        """Requests runs at intervals: one in ten of accelerators, one in five of a certain node."""
         async with asyncio.TaskGroup() as group:
             number = 0
             while True:
@@ -565,7 +567,7 @@ class SimulatedOperator(RetryingCaller):
             await self.ask("cancel_benchmark_run", "POST", f"/v1/benchmark-runs/{run_id}:cancel")
 
     async def look(self, every_seconds: float) -> None:
-        """Look at what a person would look at."""
+        """Reads the lists that a person would read."""
         paths = {
             "list_nodes": "/v1/nodes?page_size=200",
             "list_benchmark_runs": "/v1/benchmark-runs?page_size=50&state=running",
@@ -580,7 +582,7 @@ class SimulatedOperator(RetryingCaller):
             await self.world.sleep(every_seconds)
 
     async def replace_credentials(self, nodes: list[SimulatedNode], *, over_seconds: float) -> None:
-        """Have every tenth node replace its credential, one after the other."""
+        """Rotates the credential of every tenth node, one after the other."""
         chosen = nodes[5::10]
         for node in chosen:
             await self.world.sleep(over_seconds / len(chosen))

@@ -1,4 +1,4 @@
-"""What simulated nodes are made of and measure: inventories and records of the protocol's own shapes."""
+"""Inventories and records of simulated nodes, in the shapes of the protocol."""
 
 import random
 from datetime import UTC, datetime, timedelta
@@ -26,13 +26,13 @@ _FEWEST_SAMPLES = {"cpu": 3, "cuda": 10}
 _RATES = {("cpu", "flops_per_second"): 8e10, ("cpu", "bytes_per_second"): 1.2e10}
 _FLOPS = {"bf16": 7e14, "fp16": 7e14, "fp8_e4m3": 1.3e15, "int8": 1.2e15, "tf32": 4e14}
 _BYTES = {"host_link": 5e10, "stream": 2.7e12}
-"""What an H100 does, so that validation has nothing to say."""
+"""Figures of an H100 that pass validation."""
 _SECONDS_A_PART = 4e-6
 _READINGS = {"bytes": 5.1e8, "watts": 90.0}
 
 
 def inventory(number: int, device: DeviceKind) -> NodeInventory:
-    """What one host is made of."""
+    """Returns the inventory of one host."""
     host = NodeHost(
         operating_system="Linux",
         kernel="6.8.0",
@@ -55,7 +55,7 @@ def inventory(number: int, device: DeviceKind) -> NodeInventory:
 
 
 def repeat_seconds(benchmark: Benchmark) -> float:
-    """How long a repeat takes: its process starts, warms up and measures."""
+    """Returns the time of a repeat: start of its process, warm-up and measurement."""
     sampling, work = benchmark.sampling, benchmark.work
     if work.kind == "power":
         return STARTING_SECONDS + work.settle_seconds + work.window_seconds
@@ -85,7 +85,7 @@ def _measurement(
         seconds = _SECONDS_A_PART * amount.parts
         if benchmark.metric != "seconds":
             seconds = work / _rate(benchmark, device)
-        # A node in a hurry takes fewer samples; each is as long as it is.
+        # An accelerated node takes fewer samples of unchanged length.
         there = sampling.least_seconds / speed
         inner = max(round(there / seconds / sampling.most_samples), round(_LEAST_SAMPLE_SECONDS / seconds), 1)
         tail = tail[: max(int(1.2 * there / seconds / inner), _FEWEST_SAMPLES[device])]
@@ -126,7 +126,7 @@ def measured(
     speed: float,
     **node: Any,  # noqa: ANN401
 ) -> BenchmarkResultReport:
-    """The record of one repeat that has just ended; the node does everything ``speed`` times as fast."""
+    """Returns the record of one repeat that has just ended on a node that is ``speed`` times as fast."""
     device, seconds = lease.suite.device, repeat_seconds(benchmark) / speed
     ended = datetime.now(UTC)
     if chance.random() < FAILED_SHARE:

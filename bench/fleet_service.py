@@ -26,7 +26,7 @@ _scopes: ContextVar[Scope | None] = ContextVar("fleet_scopes", default=None)
 
 
 def _operation() -> str:
-    """The operation that is served here; the name of its route, once it is found."""
+    """Returns the operation of the current request, the name of its route."""
     scope = _scopes.get()
     return NO_REQUEST if scope is None else getattr(scope.get("route"), "name", "(no operation)")
 
@@ -40,7 +40,7 @@ class OperationCounts:
         self.statements: Counter[str] = Counter()
         self.rows: Counter[str] = Counter()
         self.heard_rows: Counter[str] = Counter()
-        """Rows of nodes that were written to say when they were heard."""
+        """Rows of nodes that were written for heartbeats."""
         self.held = self.most_held = 0
 
     def request(self, scope: Scope) -> None:
@@ -64,7 +64,7 @@ class OperationCounts:
         with self._lock:
             self.held += 1
             self.most_held = max(self.most_held, self.held)
-        # A statement that returns rows does not say how many it wrote on SQLite; the connection does.
+        # On SQLite a statement that returns rows does not report how many it wrote; the connection does.
         record.info["changes"] = getattr(connection, "total_changes", 0)
 
     def given_back(self, connection: Any, record: Any) -> None:  # noqa: ANN401
@@ -81,7 +81,7 @@ class OperationCounts:
 
 
 class CountingMiddleware:
-    """Middleware around all others."""
+    """Outermost middleware."""
 
     def __init__(self, app: ASGIApp, *, counts: OperationCounts, application: FastAPI) -> None:
         self._app, self._counts, self._application = app, counts, application
@@ -108,7 +108,7 @@ async def _answer(send: Send, body: bytes) -> None:
 
 
 def count() -> None:
-    """Count from now on."""
+    """Resets the counts."""
     counts, create = OperationCounts(), application.create_app
     event.listen(Engine, "after_cursor_execute", counts.executed)
     event.listen(Pool, "checkout", counts.taken)
@@ -123,7 +123,7 @@ def count() -> None:
 
 
 def shorten(speed: float) -> None:
-    """What the process waits for passes ``speed`` times as soon."""
+    """Shortens the intervals of the process by ``speed``."""
     for module, name in (
         (leases, "_HELD_SECONDS"),
         (leases, "RELEASED_SECONDS"),

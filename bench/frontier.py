@@ -65,7 +65,7 @@ MANY: Final[dict[str, dict[str, Any]]] = {
 
 
 class SearchCost(NamedTuple):
-    """Processor seconds of a search, what it went through and what it found."""
+    """Processor seconds of a search, with its counts and its result."""
 
     seconds: float
     considered: int
@@ -73,7 +73,7 @@ class SearchCost(NamedTuple):
 
 
 def searched(question: dict[str, Any]) -> SearchCost:
-    """The least of three, from the bytes of the question to those of the answer."""
+    """Returns the least of three times, from the bytes of the question to those of the answer."""
     catalog, body = build_shipped_snapshot(), json.dumps(question).encode()
     write = TypeAdapter(ThroughputFrontier).serializer.to_json
 
@@ -86,7 +86,7 @@ def searched(question: dict[str, Any]) -> SearchCost:
 
 
 def http_seconds(address: str, key: str) -> tuple[float, float]:
-    """Seconds of the question as one call: the first of a fresh service, and the median of nine more."""
+    """Returns seconds of the question as one call: the first of a new service, and the median of nine."""
     with httpx.Client(
         base_url=address, trust_env=False, headers={"Authorization": f"Bearer {key}"}
     ) as client:
@@ -101,7 +101,7 @@ def http_seconds(address: str, key: str) -> tuple[float, float]:
 
 
 def report(first: float, median: float) -> Iterator[str]:
-    """The section of the page, line by line; the arguments are those that :func:`http_seconds` gives."""
+    """Returns the section of the page as lines. The arguments come from :func:`http_seconds`."""
     yield "## Frontiers of a served model\n"
     yield (
         "`python -m bench.frontier`. The question is the best configuration of Llama-3.1-70B on 8 H200 for\n"
@@ -120,7 +120,7 @@ def report(first: float, median: float) -> Iterator[str]:
 
 
 def main() -> None:
-    """Print the section."""
+    """Prints the section."""
     from bench.run import new_key, served  # noqa: PLC0415  # the whole page prints this section too
 
     with tempfile.TemporaryDirectory() as data_dir:

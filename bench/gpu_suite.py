@@ -48,23 +48,23 @@ CEILINGS: dict[str, tuple[str, tuple[str, ...]]] = {
     "concurrent.hbm.copy": ("moved_bytes", ("hbm.copy",)),
     "concurrent.link.h2d": ("moved_bytes", ("link.h2d",)),
 }
-"""What bounds a benchmark whose name begins so: which amount counts, and the first that was measured."""
+"""Bound of benchmarks by prefix of their name: the amount that counts, and the first measured bound."""
 MAIN = "from service.cli.main import main; main()"
 PART_SECONDS = 420.0
-"""Planned for a part: with what bounds it and the comparison it is over within ten minutes."""
+"""Planned seconds of a part, so that it ends within ten minutes with its bounds and the comparison."""
 GEMM_TOLERANCE = 0.02
 COPY_SHARE = 0.92
 MOST_SHARE = 1.05
-"""Of what bounds a figure: beyond it one of the two is wrong."""
+"""Share of the bound of a figure above which one of the two is wrong."""
 NO_TORCH = 3
 
 
 class MissingDependency(Exception):
-    """What this machine or this interpreter lacks, in one line."""
+    """Missing requirement of this machine or interpreter, in one line."""
 
 
 def missing() -> list[str]:
-    """Packages that this interpreter lacks, by the name to install them by."""
+    """Returns the missing packages of this interpreter, by the name to install them by."""
     lacking = []
     for module, package in NEEDED.items():
         try:
@@ -75,7 +75,7 @@ def missing() -> list[str]:
 
 
 def device_name() -> str:
-    """What the driver calls the first accelerator."""
+    """Returns the driver's name of the first accelerator."""
     nvml = importlib.import_module("service.worker.nvml")
     unsupported = importlib.import_module("service.worker.benchmark").Unsupported
     try:
@@ -86,7 +86,7 @@ def device_name() -> str:
 
 
 def catalogued(name: str) -> dict[str, Any] | None:
-    """A device of the catalog by its name or an alias; None for one that is not there."""
+    """Returns a device of the catalog by its name or an alias, or None."""
     text = files("service.catalog.accelerators").joinpath("shipped.json").read_text("utf-8")
     for entry in json.loads(text):
         if name in (entry["name"], *entry["aliases"]):
@@ -103,19 +103,19 @@ def suite_of(suite_id: str) -> Any:  # noqa: ANN401  # imported where its packag
 
 
 def bounds_of(name: str) -> tuple[str, tuple[str, ...]]:
-    """Which amount of a benchmark counts, and what may bound it."""
+    """Returns the amount of a benchmark that counts, and its possible bounds."""
     return next((each for prefix, each in CEILINGS.items() if name.startswith(prefix)), ("moved_bytes", ()))
 
 
 def with_bounds(kept: Sequence[Any]) -> list[Any]:
-    """Benchmarks, and before them what bounds them and is not among them."""
+    """Returns benchmarks, preceded by their bounds if those are not among them."""
     names = {one.name for one in kept}
     bounds = {above[-1] for one in kept if (above := bounds_of(one.name)[1])} - names
     return [*(one for one in suite_of("gpu-standard").benchmarks if one.name in bounds), *kept]
 
 
 def parts(benchmarks: Sequence[Any], most_seconds: float = PART_SECONDS) -> list[list[Any]]:
-    """Benchmarks in their order, in parts that are planned to take no longer; one alone may."""
+    """Returns benchmarks in order, in parts within the planned time. A single one may exceed it."""
     found: list[list[Any]] = []
     left = 0.0
     for benchmark in benchmarks:
@@ -129,14 +129,14 @@ def parts(benchmarks: Sequence[Any], most_seconds: float = PART_SECONDS) -> list
 
 
 def planned(suite: Any) -> Iterator[str]:  # noqa: ANN401
-    """What each part of a suite holds, and for how long it is planned."""
+    """Returns the contents and the planned time of each part of a suite."""
     for number, part in enumerate(parts(suite.benchmarks), start=1):
         seconds = sum(benchmark.planned_seconds("cuda") for benchmark in with_bounds(part))
         yield f"part {number}: {len(part)} benchmarks, {part[0].name} to {part[-1].name}, {seconds:.0f} s"
 
 
 def chosen(suite: Any, patterns: Sequence[str], part: int | None, folder: Path) -> str:  # noqa: ANN401
-    """The suite, or a file of those of its benchmarks whose names match, or of one part of them."""
+    """Returns the suite, or a file with its benchmarks that match a name or belong to one part."""
     kept = [
         one for one in suite.benchmarks if any(fnmatch.fnmatch(one.name, name) for name in patterns or ["*"])
     ]
@@ -169,7 +169,7 @@ def against_window(
     figure: float,
     device: str | None,
 ) -> tuple[str, dict[str, Any] | None]:
-    """Where a figure lies, in a word, and the window of the device."""
+    """Returns a word for the position of a figure, and the window of the device."""
     window = next((w for w in benchmark.windows if w.accelerator_id == device), None)
     if window is None:
         return "no window", None
@@ -194,7 +194,7 @@ def row(name: str, repeats: list[Any], device: str | None) -> dict[str, Any]:
     beside = {}
     for repeat in measured:
         beside.setdefault(repeat.repeat, []).append(figure_of(repeat))
-    # Of accelerators that measured at once the slowest is the node's.
+    # If accelerators measured at once, the slowest counts for the node.
     figures = [(min if benchmark.direction == "higher" else max)(each) for each in beside.values()]
     figure = median(figures)
     place, window = against_window(benchmark, figure, device)
@@ -210,7 +210,7 @@ def row(name: str, repeats: list[Any], device: str | None) -> dict[str, Any]:
 
 
 def ceilings(found: dict[str, list[Any]], datasheet: dict[str, Any] | None) -> list[dict[str, Any]]:
-    """Each benchmark as a share of what bounds it: another one of the same run, or the datasheet."""
+    """Returns each benchmark as a share of its bound: another one of the same run, or the data sheet."""
     shares = []
     for name, repeats in found.items():
         amount, above = bounds_of(name)
@@ -225,7 +225,7 @@ def ceilings(found: dict[str, list[Any]], datasheet: dict[str, Any] | None) -> l
 
 
 def rate(repeats: Sequence[Any], amount: str) -> float | None:
-    """Work over the middle time of the repeats; None where nothing was timed."""
+    """Returns the work divided by the median time of the repeats, or None without times."""
     times = [
         median(one.measurement.values) / one.measurement.inner_iterations
         for one in repeats
@@ -235,7 +235,7 @@ def rate(repeats: Sequence[Any], amount: str) -> float | None:
 
 
 def against_torch(folder: Path, patterns: Sequence[str]) -> list[dict[str, Any]] | None:
-    """The same calls through PyTorch, in turns with the worker's in one process; None without PyTorch."""
+    """Returns the same calls through PyTorch, in turns with the worker's, or None without PyTorch."""
     command = [sys.executable, "-m", "bench.gpu_torch", "--out", str(folder / "torch.json")]
     done = subprocess.run([*command, *patterns], check=False)
     if done.returncode == NO_TORCH:
@@ -246,7 +246,7 @@ def against_torch(folder: Path, patterns: Sequence[str]) -> list[dict[str, Any]]
 
 
 def verdicts(pairs: list[dict[str, Any]] | None) -> list[dict[str, Any]]:
-    """What the comparison with PyTorch has to show: products within 2%, the own copy at least 92%."""
+    """Requirements of the comparison with PyTorch: products within 2%, the own copy at least 92%."""
     found = []
     for pair in pairs or []:
         ratio = pair["figure"] / pair["torch_figure"]
@@ -263,7 +263,7 @@ def verdicts(pairs: list[dict[str, Any]] | None) -> list[dict[str, Any]]:
 def table(
     rows: list[dict[str, Any]], pairs: list[dict[str, Any]], shares: Sequence[dict[str, Any]] = ()
 ) -> Iterator[str]:
-    """Lines for people."""
+    """Returns the lines of the report."""
     scale = {
         "flops_per_second": (1e12, "TFLOP/s"),
         "bytes_per_second": (1e9, "GB/s"),
@@ -288,7 +288,7 @@ def table(
 
 
 def measured(folder: Path, suite: str) -> dict[str, list[Any]]:
-    """Run a suite by the worker's own command; what it wrote is the result, whatever its status says."""
+    """Runs a suite by the worker's own command. Its output is the result, regardless of its exit status."""
     command = [sys.executable, "-c", MAIN, "worker", "measure", "--suite", suite, "--out", str(folder)]
     subprocess.run(command, check=False)
     found = records(folder)
@@ -304,7 +304,7 @@ def _demand(lacking: list[str]) -> None:
 
 
 def main() -> int:
-    """Measure, compare, write, print: 1 if something failed or fell short, 2 if nothing could run."""
+    """Measures, compares, writes and prints. Returns 1 after a failure, 2 if nothing could run."""
     parser = argparse.ArgumentParser(prog="gpu-suite", description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, help="a new folder, by default below gpu-suite/")
     parser.add_argument("--suite", default="gpu-standard", help="gpu-quick, gpu-standard or gpu-deep")

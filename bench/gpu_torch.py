@@ -30,7 +30,7 @@ class TorchDevice:
         self.flush = torch.empty(FLUSH_BYTES, dtype=torch.uint8, device="cuda")
 
     def timed(self, call: TorchCall, iterations: int) -> float:
-        """Nanoseconds of some calls between two events, after a flush."""
+        """Returns nanoseconds of some calls between two events, after a flush."""
         start, stop = (self.torch.cuda.Event(enable_timing=True) for _ in range(2))
         self.flush.zero_()
         start.record()
@@ -41,7 +41,9 @@ class TorchDevice:
         return start.elapsed_time(stop) * 1e6
 
     def product(self, work: Any, sets: int) -> tuple[TorchCall, str]:  # noqa: ANN401
-        """C = A B^T by PyTorch, on as many sets of matrices as the worker takes in turn; its name."""
+        """Returns C = A B^T by PyTorch, on as many sets of matrices as the worker uses in turn, and its
+        name.
+        """
         torch, kind = self.torch, work.dtype
         torch.backends.cuda.matmul.allow_tf32 = kind == "tf32"
         a, b = ([self._matrix(kind, rows, work.k) for _ in range(sets)] for rows in (work.m, work.n))
@@ -72,7 +74,7 @@ class TorchDevice:
         return torch.randn(rows, columns, device="cuda").to(types.get(kind, torch.float32))
 
     def copies(self, size: int) -> dict[str, TorchCall]:
-        """Ways in which PyTorch copies an array, by name."""
+        """Returns the copies of an array that PyTorch has, by name."""
         torch = self.torch
         source = torch.randint(0, 2**22, (size // 4,), dtype=torch.int32, device="cuda")
         target = torch.empty_like(source)
@@ -83,14 +85,14 @@ class TorchDevice:
 
 
 def in_turns(ours: Callable[[int], float], theirs: Callable[[int], float]) -> list[float]:
-    """Median nanoseconds of one call of each, in samples that take turns."""
+    """Returns median nanoseconds of one call of each, in samples that take turns."""
     sizes = [max(round(SAMPLE_NS / max(call(3) / 3, 1)), 1) for call in (ours, theirs)]
     samples = [(ours(sizes[0]) / sizes[0], theirs(sizes[1]) / sizes[1]) for _ in range(SAMPLES)]
     return [median(column) for column in zip(*samples[FIRST_DROPPED:], strict=True)]
 
 
 def compared(torch: Any, benchmark: Any) -> dict[str, Any]:  # noqa: ANN401
-    """The pairs of one benchmark: the worker's figure and PyTorch's, in the benchmark's metric."""
+    """Returns the pairs of one benchmark: the worker's figure and PyTorch's, in the benchmark's metric."""
     from service.worker.cuda import PREPARE  # noqa: PLC0415
 
     work, theirs = benchmark.work, TorchDevice(torch)
@@ -116,7 +118,7 @@ def compared(torch: Any, benchmark: Any) -> dict[str, Any]:  # noqa: ANN401
 
 
 def main() -> int:
-    """Write what was compared."""
+    """Writes the comparison."""
     parser = argparse.ArgumentParser(prog="gpu-torch", description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("patterns", nargs="*")

@@ -45,23 +45,23 @@ class CodeFunction(NamedTuple):
 
     @property
     def place(self) -> str:
-        """Where a reader finds it."""
+        """Place of the function in the code."""
         return f"`{self.path}:{self.name}`"
 
     @property
     def has_short_name(self) -> bool:
-        """Whether its name is one word."""
+        """True if its name is one word."""
         return "_" not in self.name.rpartition(".")[2].strip("_")
 
     @property
     def is_dunder(self) -> bool:
-        """Whether Python gives it its name."""
+        """True if Python defines its name."""
         name = self.name.rpartition(".")[2]
         return name.startswith("__") and name.endswith("__")
 
 
 class CodeFigures(NamedTuple):
-    """The figures of one state of the code; those without a part in their name are of `service`."""
+    """Figures of one state of the code. Those without a part in their name are of `service`."""
 
     lines: Mapping[str, int]
     functions: Mapping[str, Sequence[CodeFunction]]
@@ -78,29 +78,29 @@ class CodeFigures(NamedTuple):
         )
 
     def list_rooms(self, package: str) -> set[str]:
-        """Paths of the packages and modules that stand directly in a package."""
+        """Returns the paths of the packages and modules directly in a package."""
         inside = (path for path in self.lines if path.startswith(f"{package}/"))
         return {f"{package}/{path.split('/')[package.count('/') + 1].removesuffix('.py')}" for path in inside}
 
     def count_loose(self, package: str) -> int:
-        """Files that stand directly in a package."""
+        """Returns the files directly in a package."""
         paths = map(Path, self.lines)
         return sum(path.parent == Path(package) and path.name != "__init__.py" for path in paths)
 
     def count_longer(self, part: str, lines: int = LONG) -> int:
-        """Functions with more lines than these."""
+        """Returns the functions with more lines than this."""
         return sum(one.lines > lines for one in self.functions[part])
 
     def count_above(self, part: str, complexity: int) -> int:
-        """Functions that are more complex than this."""
+        """Returns the functions that are more complex than this."""
         return sum(one.complexity > complexity for one in self.functions[part])
 
     def count_short_names(self, part: str) -> int:
-        """Functions whose name is one word, without those that Python names."""
+        """Returns the functions whose name is one word, without those that Python names."""
         return sum(one.has_short_name and not one.is_dunder for one in self.functions[part])
 
     def share_short_names(self, part: str) -> float:
-        """Their share of all functions that Python does not name."""
+        """Returns their share of all functions that Python does not name."""
         return self.count_short_names(part) / sum(not one.is_dunder for one in self.functions[part])
 
 
@@ -112,7 +112,7 @@ class FigureLine(NamedTuple):
 
 
 class FigureBound(NamedTuple):
-    """A figure that the project holds itself to."""
+    """A limit that the project sets for a figure."""
 
     figure: FigureLine
     limit: str
@@ -141,7 +141,7 @@ def _read_revision(revision: str) -> dict[str, str]:
 
 
 def _count_decisions(node: ast.AST) -> int:
-    """Decisions in a node, without those of the functions and classes defined in it."""
+    """Returns the decisions in a node, without those of the functions and classes defined in it."""
     if isinstance(node, _DEFINITIONS):
         return 0
     own = int(isinstance(node, _DECISIONS))
@@ -153,7 +153,7 @@ def _count_decisions(node: ast.AST) -> int:
 
 
 def _list_functions(node: ast.AST, scope: str = "") -> Iterator[tuple[str, FunctionNode]]:
-    """All functions in a node, methods and nested ones too, by their qualified names."""
+    """Yields all functions in a node, including methods and nested ones, by their qualified names."""
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
             yield f"{scope}{child.name}", child
@@ -178,7 +178,7 @@ def _name_module(path: str) -> str:
 
 
 def _list_imports(module: str, tree: ast.Module) -> Iterator[tuple[str, str]]:
-    """Names that a module has from others, and the names they have there."""
+    """Returns the names that a module imports, and their names there."""
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.module:
             for alias in node.names:
@@ -186,7 +186,7 @@ def _list_imports(module: str, tree: ast.Module) -> Iterator[tuple[str, str]]:
 
 
 def _list_bases(module: str, node: ast.ClassDef) -> Iterator[str]:
-    """What a class derives from, as named in its module."""
+    """Returns the bases of a class, as named in its module."""
     for base in node.bases:
         yield f"{module}.{ast.unparse(base.value if isinstance(base, ast.Subscript) else base)}"
 
@@ -214,21 +214,21 @@ def _count_classes(trees: Mapping[str, ast.Module]) -> Counter[str]:
 
 
 def _is_workload_check(node: ast.AST) -> bool:
-    """Whether a node asks for an instance of a kind of workload."""
+    """Returns true if a node checks for an instance of a kind of workload."""
     if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "isinstance"):
         return False
     return re.search(r"Workload(Input)?\b", ast.unparse(node.args[1])) is not None
 
 
 def _is_missing_check(node: ast.AST) -> bool:
-    """Whether a node compares something with ``MISSING``."""
+    """Returns true if a node compares something with ``MISSING``."""
     return isinstance(node, ast.Compare) and any(
         ast.unparse(one).rpartition(".")[2] == "MISSING" for one in (node.left, *node.comparators)
     )
 
 
 def _measure(texts: Mapping[str, str]) -> CodeFigures:
-    """All figures of a state of the code."""
+    """Computes all figures of a state of the code."""
     trees = {path: ast.parse(text, path) for path, text in texts.items()}
     service = {path: tree for path, tree in trees.items() if path.startswith("service/")}
     functions: dict[str, list[CodeFunction]] = {part: [] for part in PARTS}
@@ -248,7 +248,7 @@ def _measure(texts: Mapping[str, str]) -> CodeFigures:
 
 
 def _list_bounds(before: CodeFigures | None) -> Iterator[FigureBound]:
-    """The bounds of the project; that on lines only where there is a state to hold the code against."""
+    """Returns the bounds of the project. The one on lines needs another state to compare with."""
     yield FigureBound(
         FigureLine("functions named by one word", lambda house: f"{house.share_short_names('service'):.1%}"),
         f"at most {MOST_SHORT_NAMES:.0%}",
@@ -300,7 +300,7 @@ def _list_function_figures(part: str) -> Iterator[FigureLine]:
 
 
 def _make_lines_figure(room: str) -> FigureLine:
-    """Lines of a room, empty where a house does not have it."""
+    """Returns the lines of a room, empty if a state does not have it."""
     return FigureLine(f"`{room}`", lambda house: f"{lines:,}" if (lines := house.count_lines(room)) else "")
 
 
@@ -315,7 +315,7 @@ def _list_room_figures(houses: Iterable[CodeFigures], package: str) -> Iterator[
 
 
 def _list_part_figures() -> Iterator[FigureLine]:
-    """Lines of each part, and of the two between which code moves."""
+    """Returns the lines of each part, and of the two between which code moves."""
     yield from map(_make_lines_figure, PARTS)
     yield FigureLine(
         "`service` and `accuracy`", lambda house: f"{sum(map(house.count_lines, ('service', 'accuracy'))):,}"
@@ -365,7 +365,7 @@ def _write_highest(houses: Mapping[str, CodeFigures], field: Callable[[CodeFunct
 
 
 def _write_bounds(houses: Mapping[str, CodeFigures], bounds: Iterable[FigureBound]) -> Iterator[str]:
-    """The bounds, what is measured, and which are met."""
+    """Returns the bounds, the measured figures and the result."""
     yield f"| | bound | {' | '.join(houses)} | |"
     yield f"|---|---:|{'---:|' * len(houses)}---|"
     met, unmet = list[str](), list[str]()

@@ -57,7 +57,7 @@ def _space(model: str, goal: str) -> SearchSpace:
 
 
 class SearchCost(NamedTuple):
-    """What became of a space, and the processor time of its pieces and of merging them."""
+    """Outcome of a space, and the processor time of its pieces and of merging them."""
 
     outcome: SearchOutcome
     pieces: list[float]
@@ -65,7 +65,7 @@ class SearchCost(NamedTuple):
 
     @property
     def seconds(self) -> float:
-        """Of the whole search."""
+        """Rates of the whole search."""
         return sum(self.pieces) + self.merging
 
 

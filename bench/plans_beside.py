@@ -70,7 +70,7 @@ class ComparedPlan(NamedTuple):
 
     @property
     def is_training(self) -> bool:
-        """Whether a model is trained."""
+        """True if a model is trained."""
         return bool(self.file["question"]["workload"]["kind"] == "training")
 
 
@@ -86,7 +86,7 @@ def asked(path: Path) -> ComparedPlan:
 
 
 def settings(row: Mapping[str, Any]) -> dict[str, Any]:
-    """What was chosen, by name."""
+    """Returns the choices of a row by name."""
     chosen = {name: row[name] for name in SETTINGS if name in row}
     return {**chosen, **{name: row["parallelism"][name] for name in LAYOUT if name in row["parallelism"]}}
 
@@ -198,7 +198,7 @@ def _counts(beside: ComparedPlan) -> str:
 
 
 def _measured(beside: ComparedPlan) -> Iterator[str]:
-    """What was measured, and what others estimate, beside the estimates of the same configurations."""
+    """Returns measured figures and other estimates next to the estimates of the same configurations."""
     rows = {row["name"]: row for row in beside.answer["given"]}
     stated = [("measured", each) for each in beside.file["published"]["measured"]]
     stated += [("estimated elsewhere", each) for each in beside.file["published"].get("elsewhere", ())]
@@ -215,7 +215,7 @@ def _measured(beside: ComparedPlan) -> Iterator[str]:
 
 
 def _phases(beside: ComparedPlan) -> Iterator[str]:
-    """Where the time of both goes: the same figures as those of the throughput question of each row."""
+    """Returns the phases of both, with the figures of the throughput question of each row."""
     split = []
     for row in (beside.best, beside.published):
         question = ThroughputEstimateRequest.model_validate_json(json.dumps(row["requests"]["throughput"]))
@@ -269,7 +269,7 @@ v chunks of a stage, sp sequence parallel. Intervals are 80%.
 
 
 def page(besides: Sequence[ComparedPlan]) -> str:
-    """The whole page."""
+    """Returns the whole page."""
     lines = [HEAD]
     for beside in besides:
         lines.extend(section(beside))
@@ -277,7 +277,7 @@ def page(besides: Sequence[ComparedPlan]) -> str:
 
 
 def main() -> None:
-    """Write the page, or print the sections of the questions that are named."""
+    """Writes the page, or prints the sections of the named questions."""
     if sys.argv[1:]:
         print("\n".join(line for name in sys.argv[1:] for line in section(asked(Path(name)))))
         return

@@ -56,7 +56,7 @@ IRONLAW = Path(sys.executable).with_name("ironlaw")
 
 
 class WrkResult(NamedTuple):
-    """What one run of wrk saw, and the processor time that the server took for a request."""
+    """Result of one run of wrk, and the processor time of the server per request."""
 
     per_second: float
     median_seconds: float
@@ -156,7 +156,7 @@ class ServedProcess:
     def against_empty(self, name: str, path: str, bodies: list[Any]) -> BenchRow:
         """A route between two runs of the empty one; the run of median p99 of three."""
         first = self.load("/livez", seconds=2).per_second
-        # The median of three: what else the machine does shows in one.
+        # The median of three is robust to other load on the machine.
         loads = sorted((self.load(path, bodies) for _ in range(3)), key=lambda load: load.p99_seconds)
         last = self.load("/livez", seconds=2).per_second
         return BenchRow(name, loads[1], loads[1].per_second / statistics.mean((first, last)))

@@ -22,7 +22,7 @@ CAPACITIES = (16, 32, 64, 128)
 
 
 def _task(chance: random.Random, capacities: tuple[int, ...], slack: float) -> FleetTask:
-    """Work that runs on 8 devices or doublings of them on every pool, and a window of some of its time."""
+    """Returns work on 8 devices or doublings of them on every pool, with a window of some of its time."""
     work, earliest = chance.randint(1, 40) * DAY * 16, chance.randint(0, 20) * DAY
     modes = []
     for pool, capacity in enumerate(capacities):

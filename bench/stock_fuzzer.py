@@ -23,14 +23,14 @@ import httpx
 ROOT: Final = Path(__file__).resolve().parent.parent
 PAGE: Final = ROOT / "docs" / "schemathesis.md"
 EXPLAINED: Final[dict[str, str]] = json.loads((ROOT / "bench" / "stock_fuzzer.json").read_text())
-"""Why each check that the service does not meet is right as it is."""
+"""Reasons for the checks that the service does not meet."""
 SERVER_ERROR: Final = "ServerError"
 _SETTLE_SECONDS: Final = 60
 _SAMPLE_SECONDS: Final = 1.0
 
 
 class ServedProcess:
-    """A served process with an empty folder, and how its memory moved."""
+    """A served process with an empty folder, and its use of memory."""
 
     def __init__(self, folder: Path) -> None:
         with socket.socket() as free:
@@ -58,11 +58,11 @@ class ServedProcess:
 
     @property
     def is_alive(self) -> bool:
-        """Whether the process has not ended."""
+        """Returns true if the process has not ended."""
         return self._process.poll() is None
 
     def stop(self) -> float:
-        """Tell it to end; how many seconds that took."""
+        """Terminates it. Returns the seconds that it took."""
         began = time.monotonic()
         self._process.terminate()
         self._process.wait(timeout=_SETTLE_SECONDS)
@@ -87,7 +87,7 @@ class FailureKind(NamedTuple):
 
 
 class FuzzerReport(NamedTuple):
-    """What a run did and found."""
+    """Counts and findings of a run."""
 
     seconds: float
     requests: int
@@ -96,7 +96,7 @@ class FuzzerReport(NamedTuple):
 
 
 def run(service: ServedProcess, seconds: int, folder: Path) -> FuzzerReport:
-    """Ask for ``seconds``, and read what was reported."""
+    """Runs it for ``seconds``, and parses the report."""
     command = [
         str(Path(sys.executable).parent / "schemathesis"),
         "run",
@@ -118,7 +118,7 @@ def run(service: ServedProcess, seconds: int, folder: Path) -> FuzzerReport:
 
 
 def page(service: ServedProcess, report: FuzzerReport, *, was_alive: bool, ended: float) -> str:
-    """What is written of a run."""
+    """Returns the page of a run."""
     quarter = max(1, len(service.megabytes) // 4)
     early, late = service.megabytes[quarter : 2 * quarter], service.megabytes[-quarter:]
     errors = sum(one.count for one in report.found if one.type == SERVER_ERROR)

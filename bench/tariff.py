@@ -1,4 +1,4 @@
-"""How long a bill takes, and how long PySAM's Utilityrate5 takes for the same one in the same run.
+"""Measures the time of a bill, and that of PySAM's Utilityrate5 for the same bill in the same run.
 
 ``python -m bench.tariff``; with NREL-PySAM on the path the hourly bill is also computed by it, timed with its
 inputs, and compared. A bill is timed with the calendar of the tariff compiled (a load under a tariff that has
@@ -54,7 +54,7 @@ LIMIT_MS, REPEATS = 10.0, 200
 
 
 def _periods(prices: dict[str, str]) -> tuple[PricePeriod, ...]:
-    """Price periods whose nights are cut at midnight, as a grid of hours says them."""
+    """Returns price periods whose nights are split at midnight, as in a grid of hours."""
     return tuple(
         PricePeriod(
             name=name,

@@ -1,4 +1,4 @@
-"""Requests that were found dear, by operation: where the search for the dearest one begins."""
+"""Expensive requests by operation, from which the search for the most expensive ones starts."""
 
 import json
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ _BY_HOURS = [
 _HOURS = [0.1 + hour % 24 / 100 for hour in range(8760)]
 _TOKENS = 2 * 10**12
 _MEMBERS, _VALUES, _BYTES = 29_000, 98_000, 8 * 10**6
-"""Just below what the body of a request may have."""
+"""Just below the size limit of a body."""
 _LINE = 10**6
 """Characters of a line of a log."""
 
@@ -184,7 +184,7 @@ def _estimates() -> Iterator[tuple[str, str, Body]]:
 
 
 def _others(name: str, model: Body) -> Iterator[tuple[str, str, Body]]:
-    """The questions that ask for many runs of one model."""
+    """Questions with many runs of one model."""
     for operation in ("estimate_cost_export", "estimate_utility_bill_export", "create_plan"):
         yield operation, name, {**EXAMPLES[operation], "model": model}
     plan = EXAMPLES["create_plan"]
@@ -200,7 +200,7 @@ def _others(name: str, model: Body) -> Iterator[tuple[str, str, Body]]:
 
 
 def _batch(asked: Body) -> Body:
-    """As many of a question as a body may hold."""
+    """Returns as many copies of a question as a body may hold."""
     raw = json.dumps(asked)
     fitting = (_MEMBERS // raw.count(":"), _VALUES // (raw.count(",") + 1), _BYTES // len(raw), 500)
     return {"requests": [asked] * max(1, min(fitting))}

@@ -1,4 +1,4 @@
-"""Climbs from a request to dearer ones: steps within the shapes that the API document allows."""
+"""Search from a request to more expensive ones, by steps within the shapes of the API document."""
 
 import copy
 import json
@@ -13,11 +13,11 @@ _GROWTH = (2, 3, 10, 50)
 _FACTORS = (0.1, 0.5, 2, 10, 1000)
 _DEPTH = 6
 _VALID, _REFUSED = 0.75, 400
-"""How often a step goes on from what was answered, and the first status that is none of those."""
+"""Number of times that a step continues from an answer, and the first status that ends it."""
 
 
 class ClimbRequest(NamedTuple):
-    """A body, where it comes from, and what it took."""
+    """A body, its origin and its cost."""
 
     name: str
     raw: bytes
@@ -36,14 +36,14 @@ class ValuePlace(NamedTuple):
 
 
 class DocumentShapes:
-    """The shapes of the document, and values of each that were seen."""
+    """Shapes of the document, with observed values of each."""
 
     def __init__(self, document: Schema) -> None:
         self._schemas = document["components"]["schemas"]
         self._seen: dict[str, list[Any]] = {}
 
     def resolved(self, schema: Schema, value: Any = None) -> Schema:  # noqa: ANN401
-        """The shape without references; of several that which ``value`` has."""
+        """Returns the shape without references; of several, the one that ``value`` has."""
         while True:
             if "$ref" in schema:
                 schema = self._schemas[schema["$ref"].rpartition("/")[2]]
@@ -72,14 +72,14 @@ class DocumentShapes:
         return constants and set(schema.get("required", ())) <= set(value) and set(value) <= set(members)
 
     def learn(self, schema: Schema, value: Any) -> None:  # noqa: ANN401
-        """Remember the values of each shape within one."""
+        """Records the values of each shape within a value."""
         for place in self.places({"": value}, "", schema):
             name = _name(place.schema)
             if name and len(self._seen.setdefault(name, [])) < 100:  # noqa: PLR2004
                 self._seen[name].append(place.holder[place.key])
 
     def places(self, holder: Any, key: Any, schema: Schema) -> Iterator[ValuePlace]:  # noqa: ANN401
-        """Every value within one that has a shape; of long lists the first ones."""
+        """Yields every value within a value that has a shape; of long lists the first ones."""
         yield ValuePlace(holder, key, schema)
         value = holder[key]
         shape = self.resolved(schema, value)
@@ -92,7 +92,7 @@ class DocumentShapes:
                 yield from self.places(value, position, shape["items"])
 
     def made(self, schema: Schema, chance: random.Random, depth: int = 0) -> Any:  # noqa: ANN401
-        """A value of a shape: one that was seen, or the least that it allows."""
+        """Returns a value of a shape: an observed one, or the smallest that it allows."""
         if seen := self._seen.get(_name(schema)):
             return copy.deepcopy(chance.choice(seen))
         if branches := schema.get("oneOf") or schema.get("anyOf"):
@@ -116,7 +116,7 @@ class DocumentShapes:
 
 
 def _name(schema: Schema) -> str:
-    """What tells values of a shape from others."""
+    """Returns a key that distinguishes values of a shape."""
     if "$ref" in schema:
         return str(schema["$ref"])
     return str(schema.get("pattern", "") or schema.get("format", ""))
@@ -132,7 +132,7 @@ def _other_number(value: float, shape: Schema, chance: random.Random) -> Any:  #
 
 
 def _varied(value: Any, number: int) -> Any:  # noqa: ANN401
-    """A copy that differs in its names and some of its numbers."""
+    """Returns a copy that differs in its names and some of its numbers."""
     if isinstance(value, dict):
         return {key: _varied(each, number) if _may_vary(key, each) else each for key, each in value.items()}
     if isinstance(value, int) and not isinstance(value, bool):
@@ -157,7 +157,7 @@ def _longer(value: list[Any], shape: Schema, chance: random.Random) -> list[Any]
 
 
 def _step(shapes: DocumentShapes, place: ValuePlace, chance: random.Random) -> None:
-    """Change one value of a body for another of its shape."""
+    """Replaces one value of a body with another of its shape."""
     value = place.holder[place.key]
     shape = shapes.resolved(place.schema, value)
     if chance.random() < 0.1:  # noqa: PLR2004
@@ -208,7 +208,7 @@ def climb(
     seconds: float,
     seed: str,
 ) -> list[ClimbRequest]:
-    """The dearest of what was found and of steps from there, the dearest first; within a time."""
+    """Returns the most expensive requests and steps from them within a time, the most expensive first."""
     chance, ends = random.Random(seed), time.monotonic() + seconds  # noqa: S311
     by_cost = sorted(found, key=lambda each: -each.cpu_seconds)
     while time.monotonic() < ends:

@@ -38,15 +38,15 @@ SMALL = json.dumps(EXAMPLES["estimate_memory"]).encode()
 JSON = {"Content-Type": "application/json"}
 _SIZE = 2**20
 _LONG = 0.25
-"""Processor seconds from which a process of its own answers, and is stopped while it does."""
+"""Processor seconds from which a separate process answers, and is stopped during the answer."""
 _MOST_GOING_ON = 20.0
 _STOP_AFTER = 0.3
 _REFUSED_BY = 0.25
-"""What may pass between the moment that an answer's time is over and the refusal at the caller."""
+"""Seconds that may pass between the time limit of an answer and the refusal at the caller."""
 
 
 class RequestFigures(NamedTuple):
-    """What a request took; the bounds have the same shape."""
+    """Cost of a request. The bounds have the same shape."""
 
     answer: float
     megabytes: float
@@ -84,7 +84,7 @@ def _measured(server: BenchServer, operation: ServerOperation, request: ClimbReq
 
 
 def _wait_until_idle(server: BenchServer) -> float:
-    """Seconds until no thread works any more."""
+    """Returns the seconds until no thread works."""
     began = time.monotonic()
     while server.works() and time.monotonic() - began < _MOST_GOING_ON:
         time.sleep(0.02)
@@ -94,7 +94,7 @@ def _wait_until_idle(server: BenchServer) -> float:
 def _dearest(
     server: BenchServer, operation: ServerOperation, shapes: DocumentShapes, given: list[tuple[str, bytes]]
 ) -> ClimbRequest:
-    """What the seeds and the steps from them found."""
+    """Returns the results of the seeds and of the steps from them."""
     ask = partial(_measured, server, operation)
     if operation.schema is None:
         return ask(ClimbRequest("no body", b""))
@@ -117,7 +117,7 @@ def _dearest(
 def _alone(
     server: BenchServer, operation: ServerOperation, raw: bytes | None
 ) -> tuple[ServerAnswer, float, float, float]:
-    """The answer, megabytes, the longest wait of the loop, and how long a thread went on."""
+    """Returns the answer, megabytes, the longest wait of the loop, and the time that a thread continued."""
     held = server.memory_bytes("VmRSS")
     server.forget_peak()
     with LatencyWatch(partial(server.ask, "GET", "/livez", None, {}), 0.01) as alive:
@@ -129,7 +129,7 @@ def _alone(
 def _together(
     server: BenchServer, operation: ServerOperation, raw: bytes | None
 ) -> tuple[list[ServerAnswer], RequestFigures]:
-    """Eight of them side by side."""
+    """Runs eight of them concurrently."""
     held = server.memory_bytes("VmRSS")
     server.forget_peak()
     small = partial(server.ask, "POST", "/v1/estimates/memory", SMALL, JSON)
@@ -151,7 +151,7 @@ def _together(
 
 
 def _end_seconds(server: BenchServer, operation: ServerOperation, raw: bytes | None) -> float:
-    """From the word to stop, eight under way, until the process has ended."""
+    """Returns the seconds from the stop signal to the end of the process, with eight requests pending."""
     for _ in range(SIDE_BY_SIDE):
         threading.Thread(target=server.call, args=(operation, raw), daemon=True).start()
     time.sleep(_STOP_AFTER)
@@ -162,7 +162,7 @@ def _end_seconds(server: BenchServer, operation: ServerOperation, raw: bytes | N
 
 
 def _row(server: BenchServer, operation: ServerOperation, dearest: ClimbRequest) -> BenchRow:
-    """The least of each figure, of as many times as one is over its bound: others use the machine too."""
+    """Returns the least of each figure, repeated while one is above its bound on a shared machine."""
     raw = dearest.raw if operation.schema else None
     best, statuses = RequestFigures._make([float("inf")] * (len(BOUNDS) - 1) + [0.0]), set[int]()
     for _ in range(TIMES):
@@ -182,7 +182,7 @@ def _row(server: BenchServer, operation: ServerOperation, dearest: ClimbRequest)
 
 
 class DatabaseBench:
-    """Processes on copies of one database; one is kept until it was stopped, or has asked for one noun."""
+    """Processes on copies of one database. One is kept until it was stopped, or has served one noun."""
 
     def __init__(self, directory: Path, document: dict[str, Any]) -> None:
         self.listed = operations(document)
@@ -211,7 +211,7 @@ class DatabaseBench:
         return self._server
 
     def row(self, operation: ServerOperation) -> BenchRow:
-        """Search, and measure in a process that has answered this kind of request before."""
+        """Searches, and measures in a process that has answered this kind of request before."""
         dearest = _dearest(self._running(), operation, self._shapes, self._given.get(operation.name, []))
         if keep := os.environ.get("KEEP"):
             (Path(keep) / f"{operation.name}.json").write_bytes(dearest.raw)
@@ -228,7 +228,7 @@ class DatabaseBench:
 
 
 def rows(document: dict[str, Any]) -> Iterator[BenchRow]:
-    """Every operation, or those that are named."""
+    """Runs every operation, or the named ones."""
     only = os.environ.get("ONLY", "").split()
     with tempfile.TemporaryDirectory() as directory:
         bench = DatabaseBench(Path(directory), document)
@@ -306,7 +306,7 @@ _COLUMNS: tuple[str, ...] = (
 
 
 def _kept(lines: list[str]) -> dict[str, str]:
-    """Lines of the table by their operation."""
+    """Returns the lines of the table by operation."""
     return {line.split("`")[1]: line for line in lines if line.startswith("| `")}
 
 
@@ -323,7 +323,7 @@ def _report(document: dict[str, Any], lines: dict[str, str]) -> str:
 
 
 def main() -> None:
-    """Search and measure; renew the lines of what was measured."""
+    """Searches and measures. Replaces the lines of measured operations."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # which ends the served process too
     document = json.loads((ROOT / "docs" / "openapi.json").read_text())
     page = ROOT / "docs" / "worst-requests.md"

@@ -1,4 +1,4 @@
-"""A served process whose requests are measured, and what its rows are called."""
+"""A served process whose requests are measured, with the names of its rows."""
 
 import base64
 import contextlib
@@ -36,7 +36,7 @@ _numbers = count()
 
 
 class ServerOperation(NamedTuple):
-    """One that changes or asks something, as the document has it."""
+    """Operations that change or compute something, as in the document."""
 
     name: str
     method: str
@@ -45,7 +45,7 @@ class ServerOperation(NamedTuple):
 
 
 def operations(document: dict[str, Any]) -> list[ServerOperation]:
-    """Those with a body, or that may have one."""
+    """Operations with a body, required or optional."""
     return [
         ServerOperation(said["operationId"], method.upper(), path, _schema(said))
         for path, methods in document["paths"].items()
@@ -60,7 +60,7 @@ def _schema(said: dict[str, Any]) -> dict[str, Any] | None:
 
 
 class ServerAnswer(NamedTuple):
-    """What came back, and when."""
+    """Answer to a request, and its time."""
 
     status: int
     seconds: float
@@ -68,18 +68,18 @@ class ServerAnswer(NamedTuple):
 
 
 class BenchServer:
-    """The process, where it listens, and a node's credential and rows in its database."""
+    """The process, its address, a node's credential, and rows in its database."""
 
     def __init__(self, process: "subprocess.Popen[bytes]", port: int, rows: dict[str, str]) -> None:
         self.process, self._port, self.rows = process, port, rows
         self._clock = (~process.pid << 3) | 2  # of another process: its processor time, in nanoseconds
 
     def cpu_seconds(self) -> float:
-        """Processor time of all its threads."""
+        """Returns the processor time of all its threads."""
         return time.clock_gettime(self._clock)
 
     def ask(self, method: str, path: str, raw: bytes | None, headers: dict[str, str]) -> ServerAnswer:
-        """One request on a connection of its own."""
+        """Sends one request on a separate connection."""
         began = time.monotonic()
         connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=PATIENCE)
         try:
@@ -93,7 +93,7 @@ class BenchServer:
         return ServerAnswer(status, time.monotonic() - began, content)
 
     def call(self, operation: ServerOperation, raw: bytes | None, *, renamed: bool = True) -> ServerAnswer:
-        """One request of an operation; where it makes a row, of a name of its own."""
+        """Sends one request of an operation; a created row gets a unique name."""
         noun = operation.path.split("/")[2].partition(":")[0]
         path = operation.path.replace("{id}", self.rows.get(noun, EXAMPLE_IDS.get(noun, "none")))
         headers = {"If-Match": "*"} if operation.method == "PATCH" else {}
@@ -109,16 +109,16 @@ class BenchServer:
         return self.ask(operation.method, path, raw, headers)
 
     def memory_bytes(self, name: str) -> int:
-        """A figure of the kernel: VmRSS is held now, VmHWM was held most."""
+        """Returns a figure of the kernel: VmRSS is the current memory, VmHWM the largest."""
         status = Path(f"/proc/{self.process.pid}/status").read_text()
         return int(status.partition(f"{name}:")[2].split()[0]) * 1024
 
     def forget_peak(self) -> None:
-        """What is held most counts from now on."""
+        """Resets the largest memory."""
         Path(f"/proc/{self.process.pid}/clear_refs").write_text("5")
 
     def works(self) -> bool:
-        """Whether a thread of long work runs or waits."""
+        """Returns true if a thread of long work runs or waits."""
         said = self.ask("GET", "/metrics", None, {}).content
         return not all(b"ironlaw_long_work_%b 0.0" % name in said for name in (b"running", b"waiting"))
 
@@ -152,13 +152,13 @@ def served(data: Path, rows: dict[str, str]) -> Iterator[BenchServer]:
 
 
 def _makes_a_row(operation: ServerOperation) -> bool:
-    """Whether a body of it says what its row is called."""
+    """Returns true if the body of an operation names its row."""
     makes = operation.name.startswith(("create_", "import_", "copy_"))
     return makes and "id" in EXAMPLES[operation.name]
 
 
 def prepare(server: BenchServer, listed: list[ServerOperation]) -> None:
-    """Make a row of whatever the examples make, and keep what they are called, and a node's credential."""
+    """Makes the rows of the examples, and records their names and a node's credential."""
     named = {operation.name: operation for operation in listed}
     server.rows["policy-changes"] = server.rows["background-jobs"] = "none"
     for _ in range(2):  # some refer to others
@@ -181,7 +181,7 @@ def _told(server: BenchServer, operation: ServerOperation, **members: object) ->
 
 
 def _submit(server: BenchServer, named: dict[str, ServerOperation]) -> None:
-    """Have a quote that waits for an approval."""
+    """Makes a quote with a pending approval."""
     quote = json.loads(server.ask("GET", f"/v1/quotes/{server.rows['quotes']}", None, {}).content)
     _told(server, named["submit_quote"], content_digest=quote["content_digest"])
     waiting = json.loads(server.ask("GET", "/v1/approvals", None, {}).content)["items"]
@@ -189,7 +189,7 @@ def _submit(server: BenchServer, named: dict[str, ServerOperation]) -> None:
 
 
 def _enrol(server: BenchServer, named: dict[str, ServerOperation]) -> None:
-    """Have a node that sends its inventory and claims the run."""
+    """Makes a node that sends its inventory and claims the run."""
     token = _told(server, named["create_enrolment_token"])["token"]
     enrolled = _told(server, named["enrol_node"], token=token)
     server.rows["credential"], server.rows["nodes"] = enrolled["credential"], enrolled["node_id"]
@@ -198,7 +198,7 @@ def _enrol(server: BenchServer, named: dict[str, ServerOperation]) -> None:
 
 
 class LatencyWatch:
-    """Asks beside others, again and again, and keeps the longest that it waited."""
+    """Sends further requests repeatedly, and records the longest wait."""
 
     def __init__(self, ask: Callable[[], ServerAnswer], every_seconds: float) -> None:
         self.longest, self.refused = 0.0, 0

@@ -1,4 +1,4 @@
-"""Runs the migrations on SQLite and PostgreSQL; the database comes with the configuration."""
+"""Runs the migrations on SQLite and PostgreSQL, with the database of the configuration."""
 
 from alembic import context
 from sqlalchemy import Connection

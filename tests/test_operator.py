@@ -128,7 +128,7 @@ def test_exported_heads_show_a_database_that_was_put_back(data_dir, tmp_path):
     file.write_text("nothing\n")
     _, errors, status = run("audit", "verify", "--expected-heads", str(file), data_dir=data_dir)
     assert status != 0
-    assert "line 1 is no export of heads" in errors
+    assert "line 1 is not an export of heads" in errors
 
 
 class TestKeyFile:

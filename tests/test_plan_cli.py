@@ -204,7 +204,7 @@ class TestConfigurations:
     def test_another_program_than_the_workload_has(self, here, asked):
         told = here(asked(), "--configuration", f"vllm={SAMPLES / 'ds-zero2.json'}")
         assert told.exit_code == 1
-        assert "does not run such a workload" in told.stderr
+        assert "does not run this kind of workload" in told.stderr
 
 
 class Service:

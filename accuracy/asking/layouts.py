@@ -11,7 +11,7 @@ from accuracy.rows import MeasuredRow, stated_count
 
 
 class ServingArrangement(NamedTuple):
-    """How a served model lies on devices; empty members are left to the service."""
+    """Layout of a served model on devices. Empty members are left to the service."""
 
     devices: int
     parallelism: Mapping[str, Any] = {}
@@ -19,7 +19,7 @@ class ServingArrangement(NamedTuple):
 
 
 def arrangements(row: MeasuredRow) -> list[ServingArrangement]:
-    """The layouts that a serving row may mean, the likeliest first; raises :class:`SkippedRowError`."""
+    """Returns the possible layouts of a serving row, the likeliest first. Raises :class:`SkippedRowError`."""
     devices = stated_count(row.text["n_gpus"]) or 0
     if "decode" in row.layout:
         return _disaggregated(row)
@@ -44,32 +44,32 @@ def _readings(row: MeasuredRow, devices: int) -> list[dict[str, int]]:
     data = int(stated.get("attention_data") or stated.get("data") or 1)
     if not devices and not stated.get("attention_data"):
         data = _replicas(row)
-    # Where only the experts' degrees are stated, the count of devices tells the others'.
+    # If only the degrees of experts are stated, the number of devices determines the others.
     tensor = int(stated.get("tensor") or max(1, devices // (data * pipeline)))
     if serving_facts.spreads_attention(row) and tensor > 1:
         return [_layout(1, pipeline, tensor * data, 1)]
     cut, spread = (int(stated.get(name) or 0) for name in ("moe_tensor", "moe_expert"))
     experts = max(1, cut) * max(1, spread)
     if experts > tensor * data:
-        # Ranks of attention that the source leaves out: the experts lie over all devices.
+        # Ranks of attention that the source leaves out: the experts span all devices.
         data = max(data, experts // tensor)
     plain = _layout(tensor, pipeline, data, cut if experts > 1 else 0)
     side = math.isqrt(tensor * data)
     if "layout" in row.missing and experts > 1 and side > 1 and side * side == tensor * data:
-        # Degrees were multiplied by each other: the README of the rows, known traps.
+        # Degrees were multiplied with each other: the README of the rows, known traps.
         smaller = _layout(1, pipeline, side, 1) if data > 1 else _layout(side, pipeline, 1, 1)
         return [smaller, plain]
     return [plain]
 
 
 def _replicas(row: MeasuredRow) -> int:
-    """Replicas of a row that counts no devices: its requests over those of one rank."""
+    """Returns the replicas of a row without a number of devices: its requests over those of one rank."""
     held, concurrency = row.batch.get("batch_per_rank"), row.batch.get("concurrency")
     return max(1, round(concurrency / held)) if held and concurrency else 1
 
 
 def _layout(tensor: int, pipeline: int, data: int, expert_tensor: int) -> dict[str, int]:
-    """Degrees as questions name them; experts, if any, lie over all devices of a stage."""
+    """Returns degrees under their names in questions. Experts, if any, span all devices of a stage."""
     layout = {"tensor": tensor, "pipeline": pipeline, "data": data}
     if expert_tensor and data > 1:
         layout["expert"] = data
@@ -81,18 +81,19 @@ def _layout(tensor: int, pipeline: int, data: int, expert_tensor: int) -> dict[s
 
 
 _ONE_NODE = 8
-"""Devices above which a decode worker spreads requests and experts over its devices: attention that is cut
-so finely would wait for links."""
+"""Devices above which a decode worker distributes requests and experts over its devices, since finer tensor
+parallelism of attention would wait for links.
+"""
 
 _FEW_REQUESTS, _MANY_REQUESTS = 200, 2048
 _LONG_PROMPT = 4
 
 
 def _workers(row: MeasuredRow) -> list[tuple[int, int]]:
-    """Prefill and decode workers where a source counts none, the likeliest first.
+    """Returns the numbers of prefill and decode workers of a source without them, the likeliest first.
 
-    As recipes of InferenceX have it (nvidia-master.yaml): 1 and 5 for few requests; for many 1 and 4 or,
-    where prompts are long, 5 and 2, at most 3 and 4.
+    From recipes of InferenceX (nvidia-master.yaml): 1 and 5 for few requests; for many 1 and 4 or, with long
+    prompts, 5 and 2, at most 3 and 4.
     """
     requests = row.batch.get("concurrency") or 0
     given = row.length
@@ -106,7 +107,7 @@ def _workers(row: MeasuredRow) -> list[tuple[int, int]]:
 
 
 def _pool(stated: Mapping[str, Any], replicas: int) -> tuple[dict[str, Any], int]:
-    """A pool of equal workers, and its devices."""
+    """Returns a pool of equal workers, and its number of devices."""
     tensor, pipeline = max(1, int(stated.get("tensor") or 1)), max(1, int(stated.get("pipeline") or 1))
     data, spread = max(1, int(stated.get("attention_data") or 1)), int(stated.get("expert") or 1)
     if data == 1 and tensor > _ONE_NODE and spread > 1:

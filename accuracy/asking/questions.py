@@ -1,7 +1,7 @@
-"""A row as the question that the API takes: the place to extend when the shapes of questions grow.
+"""Conversion of rows into questions of the API. New shapes of questions are added here.
 
-A fact that the row leaves open and that the answer depends on gives several questions, the likeliest
-first; a fact without which there is no question is a reason to skip the row.
+An open fact that affects the answer gives several questions, the likeliest first; a row without a required
+fact is skipped.
 """
 
 import itertools
@@ -29,13 +29,13 @@ from service.resolve.catalog import CatalogView
 
 Question = Mapping[str, Any]
 MOST_QUESTIONS = 12
-"""Of one row: the product of its open facts is cut here, the likeliest kept."""
+"""Most questions of one row: combinations of its open facts are limited to the likeliest."""
 
 
 def questions(
     row: MeasuredRow, catalog: CatalogView, run: Mapping[str, MeasuredRow] | None = None
 ) -> list[Question]:
-    """The questions of a row of ``run``, the likeliest first; raises :class:`SkippedRowError`."""
+    """Returns the questions of a row of ``run``, the likeliest first. Raises :class:`SkippedRowError`."""
     metric = METRICS.get(row.metric)
     if metric is None:
         raise SkippedRowError(SkipReason.METRIC_NOT_ANSWERED)
@@ -69,7 +69,7 @@ def _arrangements(row: MeasuredRow, metric: MeasuredMetric) -> list[ServingArran
 
 
 def _is_laid_out_by_service(row: MeasuredRow, metric: MeasuredMetric) -> bool:
-    """Whether a training row says how much runs on how many devices, but not in which layout."""
+    """Returns true if a training row states batch and devices, but no layout."""
     devices = stated_count(row.text["n_gpus"]) or 0
     known = row.layout or documented(row).layout
     if known or row.kind != "training" or metric.operation is not MeasuredOperation.THROUGHPUT:
@@ -106,7 +106,7 @@ def _layout(row: MeasuredRow, metric: MeasuredMetric) -> dict[str, Any]:
     if not data:
         data = max(1, devices // held) if row.kind == "training" else 1
     layout["data"] = data
-    # Experts spread over the devices of a tensor-parallel group are divided by it already.
+    # Experts on the devices of a tensor-parallel group are already divided by it.
     expert = math.gcd(int(stated.get("expert") or stated.get("moe_expert") or 1), data)
     if expert > 1:
         layout["expert"] = expert
@@ -116,7 +116,7 @@ def _layout(row: MeasuredRow, metric: MeasuredMetric) -> dict[str, Any]:
 
 
 def _capacities(row: MeasuredRow, catalog: CatalogView) -> list[int]:
-    """Bytes of a device outside the catalog: what the log prints, else its label with its doubt."""
+    """Returns the bytes of a device outside the catalog: as printed in the log, else by its label."""
     printed = facts.device_bytes(row)
     if printed:
         return [printed]
@@ -133,7 +133,7 @@ def _capacities(row: MeasuredRow, catalog: CatalogView) -> list[int]:
 
 
 def _variants(row: MeasuredRow, catalog: CatalogView) -> list[Mapping[str, Any]]:
-    """What a row outside the catalog runs on: a part with other figures, or one of several parts."""
+    """Returns the devices of a row outside the catalog: a part with other figures, or several parts."""
     parts = facts.EITHER.get(row.accelerator_id, ())
     if parts:
         return [{"accelerator": {"source": "catalog", "id": part}} for part in parts]
@@ -161,7 +161,7 @@ def _variants(row: MeasuredRow, catalog: CatalogView) -> list[Mapping[str, Any]]
 
 
 def _network(row: MeasuredRow) -> dict[str, Any]:
-    """The network of a cluster, where the row says."""
+    """Returns the network of a cluster, if the row states it."""
     known = facts.network(row)
     if known is None or row.kind != "training":
         return {}

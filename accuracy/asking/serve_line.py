@@ -1,4 +1,4 @@
-"""Settings of a serving engine as the command that started it states them."""
+"""Settings of a serving engine from its start command."""
 
 import json
 import re
@@ -18,11 +18,11 @@ _SPECULATIVE: Final = re.compile(r"--speculative-config[= ](\{[^}]*\})")
 _CACHE: Final = re.compile(r"--kv-cache-dtype[= ](\w+)")
 _CLIENT_BATCH: Final = re.compile(r"\bbatch size (\d+)\b")
 _OWN_HEADS: Final = frozenset({"mtp", "deepseek_mtp", "qwen3_next_mtp", "EAGLE", "NEXTN"})
-"""What engines call the proposals of a model's own heads."""
+"""Names of engines for proposals by a model's own heads."""
 
 
 def command(row: MeasuredRow) -> str:
-    """The command of the row's server, flags of a variant behind; empty where none is stated."""
+    """Returns the command of the row's server with flags of a variant, or an empty string."""
     match = _SERVE.search(row.text.get("notes", ""))
     if match is None:
         return ""
@@ -31,7 +31,7 @@ def command(row: MeasuredRow) -> str:
 
 
 def number(row: MeasuredRow, name: str) -> int | None:
-    """A setting that counts; the last one counts where a flag stands twice."""
+    """Returns a numeric setting. The last of repeated flags counts."""
     text = command(row)
     found = [
         (match.start(), match[1]) for flag in _NUMBERS[name] for match in re.finditer(flag + _VALUE, text)
@@ -40,7 +40,7 @@ def number(row: MeasuredRow, name: str) -> int | None:
 
 
 def speculation(row: MeasuredRow) -> dict[str, Any] | None:
-    """Speculative decoding with the model's own heads, as the command asks for it."""
+    """Returns the speculative decoding with the model's own heads that the command sets."""
     text = command(row)
     stated = _SPECULATIVE.search(text)
     if stated:
@@ -54,13 +54,13 @@ def speculation(row: MeasuredRow) -> dict[str, Any] | None:
 
 
 def cache_precision(row: MeasuredRow) -> str | None:
-    """Format of the KV cache."""
+    """Returns the format of the KV cache, or None."""
     stated = _CACHE.search(command(row))
     return stated[1].partition("_")[0] if stated and stated[1] != "auto" else None
 
 
 def chunked_prefill(row: MeasuredRow) -> bool | None:
-    """Whether the command turns chunked prefill on or off."""
+    """Returns true or false if the command turns chunked prefill on or off, else None."""
     text = command(row).replace("_", "-")
     if "--no-enable-chunked-prefill" in text:
         return False
@@ -68,7 +68,7 @@ def chunked_prefill(row: MeasuredRow) -> bool | None:
 
 
 def client_batch(row: MeasuredRow) -> int | None:
-    """Requests that the client keeps at a time, where the variant says so."""
+    """Returns the concurrency of the client if the variant states it."""
     match = _SERVE.search(row.text.get("notes", ""))
     found = _CLIENT_BATCH.search(match["variant"] or "") if match else None
     return int(found[1]) if found else None

@@ -14,10 +14,12 @@ from service.evidence.measured import MeasuredOperation
 from service.planning.software.engines import is_vllm_v0
 
 _RESERVING = frozenset({"vllm", "sglang", "tensorrt-llm"})
-"""Engines that take a share of the device and give what is left to the KV cache."""
+"""Engines that reserve a share of the device and use the rest of it for the KV cache."""
 
 _SHORT, _LONG = (16, 48), (1024, 1024)
-"""Input and output tokens where a source that serves one request states none: its demo, and a long one."""
+"""Input and output tokens for a source that serves one request without stating them: its demo, and a long
+one.
+"""
 
 
 _PACKED = (
@@ -31,7 +33,7 @@ _PACKED = (
     ("fp8", "block", "fp8_block_128"),
     ("fp8", "dynamic", "fp8_channel"),
 )
-"""Formats by what rows call the weights and the tool that packed them."""
+"""Formats by the names of rows for the weights and the tool that packed them."""
 
 
 def _weights(row: MeasuredRow) -> str:
@@ -55,7 +57,7 @@ def _weights(row: MeasuredRow) -> str:
 _BLOCKS_PUBLISHED = ("qwen3",)
 """Models whose maker publishes FP8 weights with a scale for each block of 128 x 128."""
 _BLOCKS_ALONE = ("deepseek-", "minimax-m2", "glm-5")
-"""Those that are published in no wider format, whatever a table calls it."""
+"""Models that are published in no wider format, contrary to some tables."""
 _PLAIN = frozenset({"fp32", "fp16", "bf16", "fp8", "int8", "fp4", "int4"})
 
 
@@ -84,11 +86,11 @@ def _lengths(row: MeasuredRow, metric: MeasuredMetric) -> list[tuple[int, int]]:
 
 _LENGTHS: Final = ("input_tokens", "output_tokens")
 _DEMO: Final = "LitGPT"
-"""Whose rows time its demo: one prompt of a few words, 50 tokens."""
+"""Source whose rows time its demo: one prompt of a few words, 50 tokens."""
 
 
 def _drawn(row: MeasuredRow, metric: MeasuredMetric, tokens: int, name: str) -> int | dict[str, Any]:
-    """A length as the source draws it."""
+    """Returns a length with the distribution of the source."""
     classes = (
         serving_facts.drawn_lengths(row, name) if metric.operation is MeasuredOperation.THROUGHPUT else ()
     )
@@ -100,14 +102,15 @@ def _drawn(row: MeasuredRow, metric: MeasuredMetric, tokens: int, name: str) -> 
 
 
 _QUEUED: Final = 2048
-"""Requests that wait at a device where a source says that all are there from the start: more than any engine
-takes into a batch of one device."""
+"""Waiting requests at a device if a source sends all at the start: more than any engine takes into a batch of
+one device.
+"""
 
 
 def _load(
     row: MeasuredRow, metric: MeasuredMetric, run: Mapping[str, MeasuredRow], devices: int
 ) -> dict[str, Any]:
-    """Arrivals, or requests at a time and how many there are in all where the first begin together."""
+    """Returns the arrivals, or the concurrency with the total requests if the first begin together."""
     batch = row.batch
     rate = serving_facts.arrivals_per_second(row, run)
     if rate and metric.operation is MeasuredOperation.THROUGHPUT:
@@ -118,7 +121,7 @@ def _load(
         count = max(1, int(batch["requests"]))
         at_a_time = serve_line.client_batch(row) or batch.get("concurrency") or count
         if at_a_time == serve_line.number(row, "max_num_seqs"):
-            # The peak that the source prints is the engine's limit: the others wait.
+            # The printed peak is the limit of the engine: other requests wait.
             at_a_time = count
         return {"concurrency": min(int(at_a_time), count), "horizon": {"total_requests": count}}
     stated = batch.get("concurrency") or batch.get("average_batch") or batch.get("requests")
@@ -162,31 +165,31 @@ def _engines(row: MeasuredRow, run: Mapping[str, MeasuredRow]) -> Iterator[dict[
         tokens, chunked = serve_line.number(row, "max_batched_tokens"), serve_line.chunked_prefill(row)
         given |= serving_facts.recipe_limits(row) | ({"max_batched_tokens": tokens} if tokens else {})
         given |= {"chunked_prefill": chunked} if chunked is not None else {}
-        # Each of its recipes starts a server of its own.
+        # Each of the source's recipes starts a separate server.
         given |= {"warmed_up": False} if serving_facts.is_sweep_of_recipes(row) else {}
     if metric.read is GRAPH_CHANGE:
-        # What is asked for is an iteration alone: capturing graphs hands that room back.
+        # The figure covers an iteration alone: capturing graphs releases that memory.
         given["max_num_seqs"] = 1
     versions = [serving_facts.release(row)] if speed else facts.engine_versions(row, run)
     versions = [version for version in versions if version]
     for asked in [given | {"version": version} for version in versions] if versions else [given]:
         ways = [asked]
         if not speed and name == "vllm" and "max_num_seqs" not in given and is_vllm_v0(asked.get("version")):
-            # Only the first device of a group draws tokens, and small settings are common on small devices.
+            # Only the first device of a group samples tokens, and small settings are common on small devices.
             ways.append(asked | {"max_num_seqs": 1})
         yield from reversed(ways) if row.layout.get("tensor", 1) >= _MOST_DRAW_NOTHING else ways
 
 
 _MOST_DRAW_NOTHING = 10
-"""Devices of a group from which nine of ten lines of a log are of devices that draw no tokens."""
+"""Devices of a group above which nine of ten lines of a log come from devices that sample no tokens."""
 
 
 _OTHER_SHARES = (0.95, 0.8)
-"""Shares of a device beside the default that logs show most."""
+"""Most frequent shares of a device in logs, other than the default."""
 
 
 def _fractions(row: MeasuredRow, run: Mapping[str, MeasuredRow]) -> list[float | None]:
-    """The share of the device that is stated, or those that are likely."""
+    """Returns the stated share of the device, or the likely ones."""
     stated = facts.setting(row, "gpu_memory_utilization")
     name = facts.engine(row)
     if name not in _RESERVING:
@@ -196,7 +199,7 @@ def _fractions(row: MeasuredRow, run: Mapping[str, MeasuredRow]) -> list[float |
     device = facts.device_bytes(row)
     parts = [run[part].value for part in _LOGGED_PARTS if part in run]
     if device and len(parts) == len(_LOGGED_PARTS) and sum(parts) > stated * device:
-        # The engine started: it had a larger share than the notes say.
+        # The engine started, so its share was larger than the notes say.
         return [*(share for share in _OTHER_SHARES if share * device > sum(parts)), stated]
     return [stated]
 
@@ -210,10 +213,10 @@ _NARROW_GENERATIONS: Final = frozenset({"blackwell"})
 
 
 def _cache(row: MeasuredRow, metric: MeasuredMetric, generation: str | None) -> dict[str, Any]:
-    """Format of the KV cache: as stated, else as the recipes of the source have it.
+    """Returns the format of the KV cache: as stated, else by the recipes of the source.
 
-    Submissions to MLPerf keep it in FP8 where weights are. NVIDIA's FP8 and FP4 checkpoints ask for an FP8
-    cache, which TensorRT-LLM follows; the recipes of InferenceX ask vLLM and SGLang for it on Blackwell.
+    Submissions to MLPerf use FP8 if the weights do. NVIDIA's FP8 and FP4 checkpoints request an FP8 cache,
+    which TensorRT-LLM follows; the recipes of InferenceX request it from vLLM and SGLang on Blackwell.
     """
     stated = serve_line.cache_precision(row) or row.precision.get("kv_cache")
     if (
@@ -234,12 +237,12 @@ def _cache(row: MeasuredRow, metric: MeasuredMetric, generation: str | None) -> 
 
 
 def _speculations(row: MeasuredRow, metric: MeasuredMetric) -> list[dict[str, Any] | None]:
-    """Ways to speculate: as the command says, else both where the recipes of the source have both."""
+    """Returns the speculative settings: of the command, else both if recipes of the source have both."""
     if metric.operation is not MeasuredOperation.THROUGHPUT:
         return [None]
     beams = serving_facts.beams(row)
     if beams > 1:
-        # Each reads the cache of the prompt for itself, or as many positions of a request read it once.
+        # Each beam reads the cache of the prompt separately, or several positions of a request read it once.
         return [None, {"method": "ngram", "tokens": beams - 1, "acceptance_rate": 0.0}]
     stated = serve_line.speculation(row)
     if stated or serve_line.command(row):
@@ -252,7 +255,7 @@ def _speculations(row: MeasuredRow, metric: MeasuredMetric) -> list[dict[str, An
 
 
 _WITH_HEADS: Final = ("deepseek-r1", "deepseek-v3", "glm-5", "qwen3.5-397b")
-"""Models with heads for further tokens that the recipes of InferenceX serve with and without them."""
+"""Models with multi-token heads that the recipes of InferenceX serve with and without them."""
 
 
 _MEDIAN: Final = "median_itl"
@@ -261,7 +264,7 @@ _PROMPT_TOKENS: Final = 8192
 
 
 def _mostly_decodes(inputs: int, outputs: int, concurrency: int) -> bool:
-    """Whether most iterations hold no prompt: then the median interval is that of one which only decodes.
+    """Returns true if most iterations hold no prompt, so that the median interval is that of pure decoding.
 
     Each request has its prompt computed once in as many iterations as it generates tokens.
     """
@@ -271,7 +274,7 @@ def _mostly_decodes(inputs: int, outputs: int, concurrency: int) -> bool:
 def serving_workloads(
     row: MeasuredRow, run: Mapping[str, MeasuredRow], generation: str | None = None
 ) -> Iterator[dict[str, Any]]:
-    """The workloads of a row of ``run`` on a generation of devices, the likeliest first."""
+    """Yields the workloads of a row of ``run`` on a generation of devices, the likeliest first."""
     metric = METRICS[row.metric]
     devices = math.prod(max(1, int(row.layout.get(name) or 1)) for name in ("tensor", "pipeline", "data"))
     for speculation, engine, fraction, (inputs, outputs) in itertools.product(

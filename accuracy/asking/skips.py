@@ -1,10 +1,10 @@
-"""Why a row cannot be asked: a closed list."""
+"""Reasons for skipping a row, as a closed list."""
 
 from enum import StrEnum
 
 
 class SkipReason(StrEnum):
-    """Why a row is not estimated. All but the last two are facts in neither the row nor the catalog."""
+    """Reason for skipping a row. All but the last two are facts in neither the row nor the catalog."""
 
     MODEL_SHAPE_UNKNOWN = "MODEL_SHAPE_UNKNOWN"
     ACCELERATOR_UNKNOWN = "ACCELERATOR_UNKNOWN"
@@ -12,13 +12,13 @@ class SkipReason(StrEnum):
     BATCH_UNKNOWN = "BATCH_UNKNOWN"
     LENGTHS_UNKNOWN = "LENGTHS_UNKNOWN"
     METRIC_NOT_ANSWERED = "METRIC_NOT_ANSWERED"
-    """The metric is read from no answer yet; such rows count for nothing."""
+    """No answer has the metric yet. Such rows do not count."""
     NOT_MODELLED_YET = "NOT_MODELLED_YET"
-    """The question's shape, or the model of it, does not take a fact of the row."""
+    """The shape of the question, or the model behind it, does not support a fact of the row."""
 
 
 class SkippedRowError(Exception):
-    """A row that cannot be asked."""
+    """A row that has no question."""
 
     def __init__(self, reason: SkipReason, detail: str = "") -> None:
         self.reason, self.detail = reason, detail

@@ -12,7 +12,7 @@ from service.evidence.measured import MeasuredOperation
 
 
 class DocumentedRun(NamedTuple):
-    """What the paper of a run says beside its rows."""
+    """Facts of a run from its paper that are not in its rows."""
 
     sequences: int | None = None
     layout: Mapping[str, Any] = {}
@@ -46,12 +46,12 @@ six links of 50 GB/s (Jouppi et al. 2023)."""
 
 
 def documented(row: MeasuredRow) -> DocumentedRun:
-    """What the paper of a row's run says; empty where it says no more than the row."""
+    """Returns the facts of a row's run from its paper, or empty facts."""
     return _DOCUMENTED.get(row.source, DocumentedRun())
 
 
 def sequences_of_step(row: MeasuredRow) -> int | None:
-    """Sequences of an optimizer step of all replicas; None where row and paper leave them open."""
+    """Returns the sequences of an optimizer step over all replicas, or None if they are not stated."""
     stated, length = row.batch.get("global_batch_size"), row.length.get("sequence_length")
     if stated is None and "global_batch_tokens" in row.batch and length:
         stated = row.batch["global_batch_tokens"] // length
@@ -63,7 +63,7 @@ _TOTAL = re.compile(r"(\d+(?:\.\d+)?)T tokens")
 
 
 def _total_tokens(row: MeasuredRow) -> int:
-    """Tokens of the whole run, as method or notes have them."""
+    """Returns the tokens of the whole run from method or notes."""
     text = f"{row.text.get('method', '')} {row.text.get('notes', '')}"
     match = _TOTAL.search(text)
     if match is None:
@@ -72,7 +72,7 @@ def _total_tokens(row: MeasuredRow) -> int:
 
 
 def training_layout(row: MeasuredRow) -> dict[str, Any]:
-    """What training adds to the degrees of a layout."""
+    """Returns the training members of a layout."""
     stated = row.layout or documented(row).layout
     layout: dict[str, Any] = {}
     if stated.get("sharding", "none") != "none":
@@ -94,7 +94,7 @@ def training_layout(row: MeasuredRow) -> dict[str, Any]:
 
 
 def _micro_batch(row: MeasuredRow, layout: Mapping[str, Any]) -> tuple[int, int]:
-    """Sequences of a micro-batch, and micro-batches of a step."""
+    """Returns the sequences of a micro-batch, and the micro-batches of a step."""
     micro = row.batch.get("micro_batch_size")
     data = layout.get("data", 1)
     total = sequences_of_step(row)
@@ -102,7 +102,7 @@ def _micro_batch(row: MeasuredRow, layout: Mapping[str, Any]) -> tuple[int, int]
     if micro is None:
         if total is None:
             raise SkippedRowError(SkipReason.BATCH_UNKNOWN)
-        # Pipelines are fed by the smallest micro-batches: their number is what keeps stages busy.
+        # Pipelines use the smallest micro-batches, whose number keeps stages busy.
         micro = 1 if layout.get("pipeline", 1) > 1 else max(1, total // (data * (steps or 1)))
     micro = max(1, int(micro))
     known = facts.framework(row)
@@ -114,7 +114,7 @@ def _micro_batch(row: MeasuredRow, layout: Mapping[str, Any]) -> tuple[int, int]
 
 
 def _batch(row: MeasuredRow, layout: Mapping[str, Any]) -> dict[str, int]:
-    """Sequences of a step; where the service chooses the layout, it divides them as well."""
+    """Returns the sequences of a step. If the service chooses the layout, it divides them as well."""
     if layout:
         micro, steps = _micro_batch(row, layout)
         return {"micro_batch_size": micro, "gradient_accumulation_steps": steps}
@@ -145,7 +145,7 @@ def _training_precision(row: MeasuredRow) -> str:
 
 
 _FP8 = {"fp8": "fp8_delayed", "mxfp8": "mxfp8", "fp4": "nvfp4", "nvfp4": "nvfp4"}
-"""Recipes of the formats that rows name; FP8 without more words scales a tensor at a time."""
+"""Recipes of the formats that rows name. FP8 without further words scales a tensor at a time."""
 
 
 def _optimizer(row: MeasuredRow) -> str | None:
@@ -157,7 +157,7 @@ def _optimizer(row: MeasuredRow) -> str | None:
 
 
 def _adaptation(row: MeasuredRow) -> dict[str, Any]:
-    """Which parameters are trained, in the terms of the question.
+    """Returns the trained parameters in the terms of the question.
 
     LLaMA-Adapter puts ten virtual tokens before each layer's keys; its second version also trains norms, and
     a scale and a shift behind every matrix.
@@ -182,7 +182,7 @@ def _adaptation(row: MeasuredRow) -> dict[str, Any]:
 
 
 def _habits(row: MeasuredRow) -> dict[str, Any]:
-    """What the framework of a row does, as far as its source or the row says."""
+    """Returns the settings of the framework of a row that its source or the row states."""
     known = facts.framework(row)
     if known is None:
         return {}
@@ -196,10 +196,10 @@ def _habits(row: MeasuredRow) -> dict[str, Any]:
 
 
 def training_workloads(row: MeasuredRow, layout: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """The workloads of a row, the likeliest first."""
+    """Yields the workloads of a row, the likeliest first."""
     length = row.length.get("sequence_length")
     if METRICS[row.metric].operation is MeasuredOperation.THROUGHPUT:
-        # Memory is that of the longest sample, time that of all.
+        # Memory depends on the longest sample, time on all samples.
         length = facts.mean_tokens(row) or length
     if not length:
         raise SkippedRowError(SkipReason.LENGTHS_UNKNOWN)

@@ -137,7 +137,7 @@ def _state(*extra: sa.Column[Any], key: str) -> sa.Table:
 
 
 def _changes(where: str) -> int:
-    """The last revision among rows of the catalog."""
+    """Returns the last revision among rows of the catalog."""
     latest = " UNION ALL ".join(f"SELECT max(revision) AS r FROM {name} {where}" for name in NOUNS)  # noqa: S608
     return int(op.get_bind().scalar(sa.text(f"SELECT max(r) FROM ({latest}) AS found")) or 0)  # noqa: S608
 
@@ -159,7 +159,7 @@ def _count_by_tenant() -> None:
 
 
 def downgrade() -> None:
-    """Keep the shipped rows, and those of the tenant ``default`` that are no version of a shipped one."""
+    """Keeps the shipped rows, and rows of the tenant ``default`` that are not versions of a shipped one."""
     import secrets  # noqa: PLC0415
 
     for name in ("idempotency_keys", "audit_heads", "audit_events", "installation", "api_keys", "tenants"):

@@ -1,4 +1,4 @@
-"""Links say what they join and whether they reduce; accelerators name the link between nodes."""
+"""Joined devices and in-network reduction of links, and the inter-node link of accelerators."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""Offers say on what terms they are sold, how long they hold and what else they include."""
+"""Terms, validity and inclusions of offers."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -29,7 +29,7 @@ COLUMNS: dict[str, type[TypeEngine[Any]] | TypeEngine[Any]] = {
 
 
 def upgrade() -> None:
-    """Add the columns; so far what an offer stated was its effective price."""
+    """Add the columns; the stated price of existing offers is the effective one."""
     with op.batch_alter_table("offers") as altered:
         for name, kind in COLUMNS.items():
             altered.add_column(sa.Column(name, kind))
@@ -41,7 +41,7 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Drop them; an offer of parts keeps its effective price."""
+    """Drop them; offers with a split price keep their effective price."""
     op.execute(
         "UPDATE offers SET price_per_instance_hour = effective_price_per_instance_hour "
         "WHERE price_per_instance_hour IS NULL OR CAST(price_per_instance_hour AS TEXT) = 'null'"

@@ -1,4 +1,4 @@
-"""Tariffs and exchange rates; sites name their tariff and their clock."""
+"""Tariffs and exchange rates; tariff and time zone of sites."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""Grids say how they vary in time and whose kWh they count; accelerators what making one emits."""
+"""Time series and accounting of grids, and embodied emissions of accelerators."""
 
 from collections.abc import Sequence
 

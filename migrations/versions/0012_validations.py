@@ -1,4 +1,4 @@
-"""What validation says of results, and runs that measure again what it suspects."""
+"""Verdicts of the validation of results, and repeated runs of suspicious ones."""
 
 from collections.abc import Sequence
 

@@ -16,7 +16,7 @@ HOLDS_ITS_PLACE = sa.text("conflicts_with IS NULL AND lease <> 'unknown'")
 
 
 def upgrade() -> None:
-    """Let each accelerator have a place of its own."""
+    """Give each accelerator a separate place."""
     column = sa.Column("accelerator_index", sa.BigInteger, nullable=False, server_default=sa.text("0"))
     op.add_column(RESULTS, column)
     op.drop_index(INDEX, RESULTS)
@@ -24,7 +24,7 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Back to one place for all of them, which takes the first."""
+    """Restore one place for all of them, which the first takes."""
     op.execute("UPDATE benchmark_results SET lease = 'unknown' WHERE accelerator_index > 0")
     op.drop_index(INDEX, RESULTS)
     _create(PLACE)

@@ -1,4 +1,4 @@
-"""Files of measurements that were imported."""
+"""Imported files of measurements."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""Events that others are told of, and who made a key."""
+"""Events for webhooks, and the makers of keys."""
 
 from collections.abc import Sequence
 

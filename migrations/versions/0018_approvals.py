@@ -1,4 +1,4 @@
-"""Approvals, the policies that ask for them, and delegations; events of one resource are found quickly."""
+"""Approvals, their policies and delegations; an index of the events of a resource."""
 
 from collections.abc import Sequence
 

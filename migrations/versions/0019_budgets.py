@@ -1,4 +1,4 @@
-"""Cost centres, their budgets, and what was billed."""
+"""Cost centres, their budgets, and imported bills."""
 
 from collections.abc import Sequence
 

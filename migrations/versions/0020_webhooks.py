@@ -1,4 +1,4 @@
-"""Webhooks, what is to be delivered to them, and every attempt."""
+"""Webhooks, their deliveries and attempts."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""Links by which somebody without credentials decides once, and sessions ended before their time."""
+"""Links for a single decision by an approver without credentials, and sessions that were ended early."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""Lineage is kept with keys, subjects of the issuer are known as people, links can be revoked."""
+"""Lineage of keys, subjects of the issuer as people, and revocation of links."""
 
 from collections.abc import Mapping, Sequence
 
@@ -17,7 +17,7 @@ _API_KEY = "api_key:"
 
 
 def upgrade() -> None:
-    """Write down who can act by each key, as far as the rows still say."""
+    """Store who can act by each key, as far as existing rows show it."""
     for name in _LISTS:
         op.add_column("api_keys", sa.Column(name, _JSON))
     _fill_lineage()
@@ -59,7 +59,7 @@ def _fill_lineage() -> None:
 
 
 def _lineage(name: str, makers: Mapping[str, str | None]) -> list[str]:
-    """Makers of a key, from its own to the first that is known."""
+    """Returns the makers of a key, from its own to the first that is known."""
     line: list[str] = []
     maker = makers.get(name)
     while maker is not None and maker not in line:
@@ -69,7 +69,7 @@ def _lineage(name: str, makers: Mapping[str, str | None]) -> list[str]:
 
 
 def downgrade() -> None:
-    """Forget it."""
+    """Drop the tables and columns."""
     op.drop_column("approval_decisions", "linked_by")
     op.drop_column("approval_links", "revoked_at")
     op.drop_column("enrolment_tokens", "created_by")

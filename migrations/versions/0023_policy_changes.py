@@ -1,4 +1,4 @@
-"""Changes of policies and budgets that wait, how long they do, and who has written what stands."""
+"""Pending changes of policies and budgets, their delay, and the writers of current ones."""
 
 from collections.abc import Sequence
 
@@ -16,7 +16,7 @@ _IS_WAITING = sa.text("state = 'waiting'")
 
 
 def upgrade() -> None:
-    """Create the tables; of rows that are there the audit chain says who wrote them."""
+    """Create the tables; the writers of existing rows are in the audit chain."""
     op.create_table(
         "policy_changes",
         sa.Column("tenant_id", sa.String(100), nullable=False),

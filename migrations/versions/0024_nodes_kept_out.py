@@ -1,4 +1,4 @@
-"""Hosts that an operator keeps out, and how much each node has handed in today."""
+"""Hosts that an operator has barred, and daily submission counts of nodes."""
 
 from collections.abc import Sequence
 
@@ -21,11 +21,11 @@ NOT EXISTS (
            OR (other.revoked_at = nodes.revoked_at AND other.id > nodes.id))
 )
 """
-"""A host that came back as a new node before it was kept out stays in."""
+"""A host that had returned as a new node before this migration is not barred."""
 
 
 def upgrade() -> None:
-    """Keep out whom an operator has quarantined or revoked, and count what comes in."""
+    """Bar the hosts of quarantined and revoked nodes, and add the counts."""
     op.add_column("nodes", sa.Column("barred_at", TIME))
     op.execute(
         f"UPDATE nodes SET barred_at = revoked_at WHERE state = 'revoked' AND {LAST_OF_ITS_INSTALLATION}"  # noqa: S608
@@ -49,7 +49,7 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Forget both."""
+    """Drop both."""
     op.drop_table("node_intakes")
     op.drop_index("ix_nodes_tenant_id_installation_id", "nodes")
     op.drop_column("nodes", "barred_at")

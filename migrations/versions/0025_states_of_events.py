@@ -1,4 +1,4 @@
-"""What an event holds of all that is stored of its resource, beside what its answer showed."""
+"""Digest of the complete stored state of a resource in its events."""
 
 from collections.abc import Sequence
 
@@ -12,10 +12,10 @@ depends_on: str | Sequence[str] | None = None
 
 
 def upgrade() -> None:
-    """Add the column; events from before hold less, and a verification says so."""
+    """Add the column; a verification reports that earlier events lack it."""
     op.add_column("audit_events", sa.Column("state_digest", sa.String(64)))
 
 
 def downgrade() -> None:
-    """Drop it: events that were written with it no longer hold."""
+    """Drop the column, after which events that were written with it are invalid."""
     op.drop_column("audit_events", "state_digest")

@@ -1,4 +1,4 @@
-"""On whose behalf a webhook is told, and what they may read."""
+"""Subject on whose behalf a webhook receives events, and its scopes."""
 
 from collections.abc import Sequence
 
@@ -24,11 +24,13 @@ KEYS = sa.table(
 )
 KEY = "api_key:"
 UNKNOWN = ["*:read"]
-"""Of whoever is no key: what they held is not stored, and what they receive they have received so far."""
+"""Scopes of subjects other than keys: theirs were not stored, and they keep the events that they have
+received.
+"""
 
 
 def upgrade() -> None:
-    """Add the columns: a webhook is told on behalf of its maker, with the scopes of the key if it is one."""
+    """Add the columns: a webhook acts on behalf of its maker, with the scopes of the maker's key."""
     with op.batch_alter_table("webhooks") as altered:
         altered.add_column(sa.Column("on_behalf_of", sa.String(300)))
         altered.add_column(sa.Column("scopes", JSON))

@@ -1,1 +1,1 @@
-"""Approvals: who has to agree to a quote, who did, and what it takes from which budget."""
+"""Approvals of quotes: policies, decisions and commitments to budgets."""

@@ -1,7 +1,7 @@
-"""Deadlines of approvals: rows, acted on by a job that is due then and by a sweep for what a job missed.
+"""Deadlines of approvals, handled by a job at the due time and by a sweep for missed jobs.
 
-Jobs that are not needed any more are left to find that nothing is due: to cancel them would lock rows that
-their holders have locked before they wait for the approval.
+Obsolete jobs are not cancelled, since that would lock rows that their holders have locked before they wait
+for the approval. They find that nothing is due.
 """
 
 from datetime import datetime
@@ -22,18 +22,18 @@ from service.schemas.events import WebhookEventType
 
 
 class ApprovalToSettle(BaseModel):
-    """Which approval."""
+    """Arguments of a job that settles an approval."""
 
     approval_id: str
 
 
 SETTLE: Final = JobType(name="approvals.settle", arguments=ApprovalToSettle)
 AT_ONCE: Final = 100
-"""Approvals that a sweep reads together."""
+"""Number of approvals that a sweep reads at once."""
 
 
 def enqueue_deadline(session: Writer, held: LoadedApproval) -> None:
-    """Have the next deadline of an approval acted on."""
+    """Enqueues a job for the next deadline of an approval."""
     if held.row.acts_at is not None:
         enqueue_job(
             session,
@@ -46,7 +46,7 @@ def enqueue_deadline(session: Writer, held: LoadedApproval) -> None:
 
 
 def settle_deadline(session: Writer, tenant_id: str, approval_id: str) -> tuple[str, WriteOutcome] | None:
-    """Act on the deadlines of an approval that have passed: what was done, if anything."""
+    """Acts on the passed deadlines of an approval. Returns the operation and its outcome, or None."""
     held = repository.lock_approval(session, tenant_id, approval_id)
     step = held.open_step if held is not None else None
     if held is None or step is None or held.row.state != PENDING:
@@ -84,5 +84,5 @@ def _expire_approval(session: Writer, held: LoadedApproval, time: datetime) -> N
 
 
 def list_due_approvals(session: Reader, after: DueApproval | None = None) -> list[DueApproval]:
-    """Some approvals with a deadline that has passed, the most overdue first, behind ``after``."""
+    """Returns approvals with a passed deadline after ``after``, the most overdue first."""
     return repository.list_due(session, after, AT_ONCE)

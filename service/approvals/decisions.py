@@ -1,4 +1,4 @@
-"""Decisions about approvals: by whoever the open step names, once, in time, about what was seen.
+"""Decisions on approvals by the approvers of the open step.
 
 Locks are taken in this order: the approval, its quote, its cost centre, the head of the audit chain.
 """
@@ -57,9 +57,9 @@ def decide_approval(
     via: ApprovalDecisionChannel = "api",
     linked_by: str | None = None,
 ) -> WriteOutcome:
-    """Approve or reject; the same decision again is the same answer.
+    """Approves or rejects. Repeating the same decision returns the same answer.
 
-    ``linked_by`` made the link by which ``subject`` decides, and so could decide in their place.
+    ``linked_by`` is the maker of the link by which ``subject`` decides, and could decide on their behalf.
     """
     held = repository.lock_approval(session, subject.tenant_id, approval_id)
     if held is None:
@@ -88,7 +88,7 @@ def decide_approval(
     if own is None:
         also = _count_decision(session, held, subject, made, catalog)
     elif held.row.state == PENDING:
-        # Since it was made, it may have come to count in the place of somebody else.
+        # Since the first request, the decision may also count on behalf of another approver.
         with suppress(ApprovalExpired, NotAnApprover, AlreadyDecided):
             also = _count_decision(session, held, subject, made, catalog)
     session.flush()
@@ -96,7 +96,7 @@ def decide_approval(
 
 
 def build_change(held: LoadedApproval, before: object, **values: Any) -> WriteOutcome:  # noqa: ANN401
-    """What a write did to an approval, as its caller sees it and as the audit records it."""
+    """Returns the outcome of a write, with the representation for the caller and the audit documents."""
     resource = f"approvals/{held.row.id}"
     return WriteOutcome(
         resource=resource, body=to_detail(held), before=before, after=to_audit_document(held), **values
@@ -104,13 +104,15 @@ def build_change(held: LoadedApproval, before: object, **values: Any) -> WriteOu
 
 
 def check_digest(seen: str, current: str) -> None:
-    """Refuse what is based on other content than there is."""
+    """Refuses a request that is based on other content than the current one."""
     if seen != current:
-        raise ContentChanged("", FieldError("/content_digest", "CONTENT_CHANGED", "is not that of the quote"))
+        raise ContentChanged(
+            "", FieldError("/content_digest", "CONTENT_CHANGED", "must equal the digest of the quote")
+        )
 
 
 def check_may_decide(session: Reader | Writer, subject: Principal, held: LoadedApproval) -> None:
-    """Refuse somebody who cannot decide the open step of an approval now, and say why."""
+    """Raises the reason why a subject cannot decide the open step of an approval now, if there is one."""
     time = steps.get_decision_time(session, held)
     step = _get_open_step(held, time)
     decider = resolve_person(session, held.row.tenant_id, subject.name, resolve_lineage(session, subject))
@@ -122,7 +124,7 @@ def check_may_decide(session: Reader | Writer, subject: Principal, held: LoadedA
 def _count_decision(
     session: Writer, held: LoadedApproval, subject: Principal, made: ApprovalDecisionRow, catalog: CatalogView
 ) -> tuple[WriteOutcome, ...]:
-    """Count a decision in the open step; what else it changed."""
+    """Records a decision in the open step. Returns the other changes that it made."""
     time = made.decided_at
     step = _get_open_step(held, time)
     decider = resolve_person(session, held.row.tenant_id, made.decided_by, frozenset(made.lineage))
@@ -166,7 +168,7 @@ def _check_quote_integrity(session: Reader | Writer, held: LoadedApproval) -> No
 def _list_mandates(
     session: Reader | Writer, held: LoadedApproval, decider: Person, time: datetime
 ) -> list[Vote]:
-    """What somebody may say: for themselves, and for those whom they stand in for and who have not asked."""
+    """Returns the votes of a decider: in person and for delegators who are not requesters."""
     tenant_id = held.row.tenant_id
     found = [Vote(decider, decider)]
     for name, delegation_id in resolve_delegators(session, tenant_id, decider.name, time).items():
@@ -177,7 +179,7 @@ def _list_mandates(
 
 
 def _list_used_mandates(session: Reader | Writer, held: LoadedApproval, step: ApprovalStepRow) -> list[Vote]:
-    """What has been said in a step, and by whom."""
+    """Returns the votes that were cast in a step."""
     tenant_id = held.row.tenant_id
     return [
         Vote(
@@ -208,7 +210,7 @@ def _reject_approval(session: Writer, held: LoadedApproval, made: ApprovalDecisi
 def _advance_steps(
     session: Writer, held: LoadedApproval, made: ApprovalDecisionRow, catalog: CatalogView
 ) -> tuple[WriteOutcome, ...]:
-    """Close steps that have their quorum, and open what follows."""
+    """Closes steps with a quorum and opens the next ones."""
     while (step := held.open_step) and steps.has_quorum(held, step):
         steps.close_step(step)
         following = steps.open_next_step(held, made.decided_at)
@@ -222,9 +224,9 @@ def _advance_steps(
 
 
 def _recount_decisions(session: Writer, held: LoadedApproval, step: ApprovalStepRow, time: datetime) -> None:
-    """Let earlier decisions count in a step that has opened, where it names who made them."""
+    """Counts earlier decisions in a newly opened step that names their deciders."""
     tenant_id = held.row.tenant_id
-    # Not what was decided by a key that has ended since: it may have been stolen.
+    # Decisions by a key that has ended since do not count, as it may have been stolen.
     for made in {one.decided_by: one for one in held.decisions}.values():
         if is_active(session, build_named_subject(tenant_id, made.decided_by), time):
             decider = resolve_person(session, tenant_id, made.decided_by, frozenset(made.lineage))
@@ -237,7 +239,7 @@ def _recount_decisions(session: Writer, held: LoadedApproval, step: ApprovalStep
 def complete_approval(
     session: Writer, held: LoadedApproval, time: datetime, catalog: CatalogView, *, decided_by: str = ""
 ) -> tuple[WriteOutcome, ...]:
-    """Let an approval be approved, if its budgets allow it; that of an earlier version is superseded."""
+    """Approves an approval if its budgets allow it. The approval of an earlier version is superseded."""
     row = held.row
     also = tuple(
         end_undecided(session, earlier, SUPERSEDED, WebhookEventType.APPROVAL_SUPERSEDED)
@@ -255,7 +257,7 @@ def complete_approval(
 def end_undecided(
     session: Writer, held: LoadedApproval, state: str, event: WebhookEventType, *, by: str = ""
 ) -> WriteOutcome:
-    """End an approval without a decision, and give back what it committed."""
+    """Ends an approval without a decision and releases its commitment."""
     row, before, time = held.row, to_audit_document(held), steps.get_decision_time(session, held)
     commitments.release_commitment(row, time)
     write_event(session, held, event, decided_by=by)

@@ -1,84 +1,84 @@
-"""What can go wrong with approvals, policies and delegations."""
+"""Problems of approvals, policies and delegations."""
 
 from service.kit.http.problems import Conflict, Forbidden, NotFound
 
 
 class ApprovalNotFound(NotFound):
-    """There is no such approval."""
+    """The approval does not exist."""
 
-    code, title = "APPROVAL_NOT_FOUND", "There is no approval of this id"
+    code, title = "APPROVAL_NOT_FOUND", "There is no approval with this id"
 
 
 class PolicyNotFound(NotFound):
-    """There is no such policy."""
+    """The policy does not exist."""
 
-    code, title = "APPROVAL_POLICY_NOT_FOUND", "There is no approval policy of this id"
+    code, title = "APPROVAL_POLICY_NOT_FOUND", "There is no approval policy with this id"
 
 
 class PolicyExists(Conflict):
-    """The id is taken."""
+    """A policy with this id exists."""
 
-    code, title = "APPROVAL_POLICY_EXISTS", "There is an approval policy of this id"
+    code, title = "APPROVAL_POLICY_EXISTS", "An approval policy with this id exists"
 
 
 class DelegationNotFound(NotFound):
-    """There is no such delegation of the caller's own."""
+    """The caller has no such delegation."""
 
-    code, title = "APPROVAL_DELEGATION_NOT_FOUND", "You have no delegation of this id"
+    code, title = "APPROVAL_DELEGATION_NOT_FOUND", "You have no delegation with this id"
 
 
 class NobodyToDelegate(Forbidden):
-    """Policies name holders of keys and tokens; in open mode everybody is the same."""
+    """Policies name holders of keys and tokens; in open mode everybody is the same subject."""
 
     code, title = "NOT_AN_APPROVER_BY_NAME", "Only holders of API keys and tokens can delegate"
 
 
 class NoApprovalPolicy(Conflict):
-    """Nothing is approved that no policy speaks of."""
+    """A quote without a matching policy cannot be approved."""
 
     code, title = "NO_APPROVAL_POLICY", "No approval policy matches the quote"
 
 
 class TooFewApprovers(Conflict):
-    """A step can never have its quorum: those who asked may not decide, and one person counts once."""
+    """A step can never reach its quorum: requesters may not decide, and one person counts once."""
 
-    code, title = "TOO_FEW_APPROVERS", "A step has fewer approvers than its quorum, without those who ask"
+    code, title = "TOO_FEW_APPROVERS", "A step has fewer approvers than its quorum, apart from the requesters"
 
 
 class QuoteNotDraft(Conflict):
-    """A version of a quote is submitted once; an amendment or a new price is a version of its own."""
+    """A version of a quote is submitted once; an amendment or a new price is another version."""
 
     code, title = "QUOTE_NOT_DRAFT", "This version of the quote has been submitted before"
 
 
 class QuoteNotSubmitted(Conflict):
-    """There is nothing to cancel."""
+    """The quote has no approval to cancel."""
 
-    code, title = "QUOTE_NOT_SUBMITTED", "The quote has no approval that could be cancelled"
+    code, title = "QUOTE_NOT_SUBMITTED", "The quote has no approval to cancel"
 
 
 class QuoteNoLongerValid(Conflict):
-    """The quote has outlived its validity; it can be priced anew."""
+    """The quote has expired; it can be priced again."""
 
-    code, title = "QUOTE_NO_LONGER_VALID", "The quote is not valid any more"
+    code, title = "QUOTE_NO_LONGER_VALID", "The quote is no longer valid"
 
 
 class ContentChanged(Conflict):
-    """What was seen is not what would be decided about."""
+    """The content that the caller saw differs from the current content."""
 
-    code, title = "CONTENT_CHANGED", "The content digest is not that of the quote: read it again"
+    code, title = "CONTENT_CHANGED", "The content digest differs from that of the quote: read it again"
 
 
 class ApprovalEnded(Conflict):
-    """It was decided, or ended otherwise."""
+    """The approval has been decided or has ended in another way."""
 
     code, title = "APPROVAL_ENDED", "The approval has ended"
 
 
 class ApprovalNotApproved(Conflict):
-    """Only what is approved has committed something."""
+    """Only an approved approval has a commitment to close."""
 
-    code, title = "APPROVAL_NOT_APPROVED", "Only an approval that is approved can be closed"
+    code, title = "APPROVAL_NOT_APPROVED", "Only an approved approval can be closed"
 
 
 class ApprovalExpired(Conflict):
@@ -88,21 +88,21 @@ class ApprovalExpired(Conflict):
 
 
 class DecidedOtherwise(Conflict):
-    """A decision is final."""
+    """A decision is final, and the caller has made the opposite one."""
 
-    code, title = "DECIDED_OTHERWISE", "You have decided otherwise before"
+    code, title = "DECIDED_OTHERWISE", "You have already made the opposite decision"
 
 
 class AlreadyDecided(Conflict):
-    """Nobody counts twice in a step, by whatever credentials or delegation."""
+    """The same person counts once in a step, with any credentials or delegations."""
 
-    code, title = "ALREADY_DECIDED", "The step has a decision of yours, or one in your place"
+    code, title = "ALREADY_DECIDED", "The step already has a decision by you or on your behalf"
 
 
 class OwnApproval(Forbidden):
-    """Nobody approves what they asked for themselves, by whatever key."""
+    """Requesters may not decide on their own request, with any key."""
 
-    code, title = "OWN_APPROVAL", "Nobody decides what they have asked for themselves"
+    code, title = "OWN_APPROVAL", "You cannot decide on your own request"
 
 
 class NotAnApprover(Forbidden):
@@ -114,40 +114,43 @@ class NotAnApprover(Forbidden):
 class NobodyInOpenMode(Forbidden):
     """In open mode everybody is the same subject, who has asked for everything."""
 
-    code, title = "OPEN_MODE_CANNOT_DECIDE", "In open mode nobody can decide: everybody is the same subject"
+    code, title = (
+        "OPEN_MODE_CANNOT_DECIDE",
+        "Nobody can decide in open mode, since everybody is the same subject",
+    )
 
 
 class TooManyComments(Conflict):
-    """An approval is no forum."""
+    """The approval has reached its limit of comments."""
 
-    code, title = "TOO_MANY_COMMENTS", "The approval has as many comments as it can have"
+    code, title = "TOO_MANY_COMMENTS", "The approval has reached its limit of comments"
 
 
 class OwnPolicy(Forbidden):
-    """Nobody is judged by what they have written themselves."""
+    """A request may not be judged by policies or budgets that the requester has written."""
 
-    code, title = "OWN_POLICY", "Nobody asks under a policy or a budget that they have written themselves"
+    code, title = "OWN_POLICY", "You cannot submit a quote under a policy or budget that you have written"
 
 
 class PolicyChangeNotFound(NotFound):
-    """There is no such change."""
+    """The change does not exist."""
 
-    code, title = "POLICY_CHANGE_NOT_FOUND", "There is no change of this id"
+    code, title = "POLICY_CHANGE_NOT_FOUND", "There is no change with this id"
 
 
 class ChangeWaits(Conflict):
-    """It waits for a change: that one takes effect or is rejected before there is another."""
+    """The resource already has a pending change, which must take effect or be rejected first."""
 
-    code, title = "POLICY_CHANGE_WAITS", "It waits for a change already, which can be rejected"
+    code, title = "POLICY_CHANGE_WAITS", "A change is already pending; it can be rejected"
 
 
 class ChangeEnded(Conflict):
-    """It has taken effect, or was rejected."""
+    """The change has taken effect or was rejected."""
 
-    code, title = "POLICY_CHANGE_ENDED", "The change is effective or rejected already"
+    code, title = "POLICY_CHANGE_ENDED", "The change has taken effect or was rejected"
 
 
 class NotAnApproverOfChange(Forbidden):
-    """The policies that stand name others, or nobody."""
+    """The current policies name other approvers for the change, or none."""
 
-    code, title = "NOT_AN_APPROVER_OF_CHANGE", "No step of the policies that stand names you for this change"
+    code, title = "NOT_AN_APPROVER_OF_CHANGE", "No step of the current policies names you for this change"

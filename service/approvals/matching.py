@@ -1,6 +1,6 @@
-"""Which policies speak of a quote. What cannot be judged counts against whoever asks, and is told.
+"""Matching of policies with a quote. Undecidable conditions count against the requester, with a warning.
 
-A policy that asks nobody lets quotes pass: an unknown keeps it from matching, as it makes others match.
+A policy without steps admits quotes: an unknown figure keeps it from matching, and makes others match.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -18,7 +18,7 @@ from service.schemas.base import AnswerWarning, MoneyInput
 
 
 class ApprovalSubject(NamedTuple):
-    """A quote, the names of who asks for its approval, and those of all who have asked for a version."""
+    """A quote, the names of its submitter, and the names of all requesters of its versions."""
 
     quote: Mapping[str, Any]
     names: frozenset[str]
@@ -26,7 +26,7 @@ class ApprovalSubject(NamedTuple):
 
 
 class MatchedPolicies(NamedTuple):
-    """Policies that speak of a quote, what could not be judged, and by what all of them were judged."""
+    """Policies that match a quote, warnings of undecidable conditions, and the inputs of the evaluation."""
 
     policies: list[VersionedPolicy]
     warnings: list[AnswerWarning]
@@ -34,7 +34,7 @@ class MatchedPolicies(NamedTuple):
 
 
 class _UndecidableCondition(NamedTuple):
-    """Why a condition cannot be judged."""
+    """Reason why a condition cannot be evaluated."""
 
     code: str
     detail: str
@@ -43,7 +43,7 @@ class _UndecidableCondition(NamedTuple):
 def match_policies(
     policies: Iterable[VersionedPolicy], asked: ApprovalSubject, rates: ExchangeRates, on: date
 ) -> MatchedPolicies:
-    """The policies that speak of what is asked, by the exchange rates of a day."""
+    """Returns the policies that match a quote, at the exchange rates of a day."""
     judge = _ConditionEvaluator(asked, rates, on)
     matched = MatchedPolicies([], [], {"on": on.isoformat(), "policies": [], "exchange_rates": []})
     for policy in policies:
@@ -66,7 +66,7 @@ def _is_automatic(policy: VersionedPolicy) -> bool:
 
 
 def _build_warning(policy: VersionedPolicy, unknown: _UndecidableCondition) -> AnswerWarning:
-    counted = "so does not let it pass unasked" if _is_automatic(policy) else "counts it as above its limit"
+    counted = "does not approve it automatically" if _is_automatic(policy) else "treats it as above its limit"
     detail = f"{unknown.detail}: policy {policy.body.id} {counted}"
     return {"code": unknown.code, "pointer": "", "detail": detail}
 
@@ -84,7 +84,7 @@ def _rate_to_response(rate: ExchangeRate) -> EvaluatedExchangeRate:
 
 
 class _ConditionEvaluator:
-    """Judges the conditions of policies about one quote."""
+    """Evaluator of policy conditions for one quote."""
 
     def __init__(self, asked: ApprovalSubject, rates: ExchangeRates, on: date) -> None:
         self._asked = asked
@@ -95,16 +95,16 @@ class _ConditionEvaluator:
         self._left_out = ", ".join(left_out)
 
     def judge_conditions(self, policy: VersionedPolicy) -> list[bool | _UndecidableCondition]:
-        """Whether each holds."""
+        """Returns the result of each condition."""
         judged = [self._is_among(policy), *self._judge_limits(policy)]
         unpriced = self._find_price_gap() if _is_automatic(policy) else None
         return judged if unpriced is None else [*judged, unpriced]
 
     def _is_among(self, policy: VersionedPolicy) -> bool:
-        """Whether it speaks of this payer, provider and asker.
+        """Returns true if the policy applies to this cost centre, provider and requester.
 
-        Whoever has asked for a version meets their policies though another submits it; only who submits it
-        has the leave of one that asks nobody.
+        Policies with steps apply to all requesters of any version; a policy without steps applies to the
+        submitter only.
         """
         conditions, quote = policy.body.conditions, self._asked.quote
         names = self._asked.names if _is_automatic(policy) else self._asked.all_names
@@ -116,11 +116,11 @@ class _ConditionEvaluator:
         return all(wanted is MISSING or not found.isdisjoint(wanted) for wanted, found in of_the_quote)
 
     def _find_price_gap(self) -> _UndecidableCondition | None:
-        """Why nobody knows what a quote costs that is of money."""
+        """Returns the reason why the cost of a quote with costs is unknown, or None."""
         if self._asked.quote["requests"].keys().isdisjoint({"cost", "utility_bill"}):
             return None
         if "total" not in self._asked.quote["headlines"]:
-            return _UndecidableCondition("TOTAL_UNKNOWN", "the total of the quote is not known")
+            return _UndecidableCondition("TOTAL_UNKNOWN", "the total of the quote is unknown")
         return self._find_total_gap()
 
     def _find_total_gap(self) -> _UndecidableCondition | None:
@@ -135,14 +135,14 @@ class _ConditionEvaluator:
         carbon_limit = conditions.location_based_kg_co2e_above
         if carbon_limit is not MISSING:
             carbon = headlines.get("location_based_kg_co2e")
-            unknown = _UndecidableCondition("CARBON_UNKNOWN", "the emissions of the quote are not known")
+            unknown = _UndecidableCondition("CARBON_UNKNOWN", "the emissions of the quote are unknown")
             yield unknown if carbon is None else carbon["value"] > carbon_limit
 
     def _is_above(
         self, total: Mapping[str, Any] | None, end: str, limit: MoneyInput
     ) -> bool | _UndecidableCondition:
         if total is None:
-            return _UndecidableCondition("TOTAL_UNKNOWN", "the total of the quote is not known")
+            return _UndecidableCondition("TOTAL_UNKNOWN", "the total of the quote is unknown")
         currency, wanted = total["currency_code"], limit.currency_code
         converted = self._rates.convert(Decimal(str(total[end])), currency, wanted, self._on)
         if converted is None:

@@ -1,8 +1,9 @@
-"""Who is who behind the names of approvals.
+"""Identities behind the names of approvals.
 
-Whoever made a key can act by it, and so can who made the key that that was done with, and who was handed its
-secret: its lineage. Names whose lineages meet are one voice, and so are all names of one person: signed in,
-by a link or by any key of theirs. Keys of the command line are somebody each.
+The lineage of a key contains its maker, the maker of the key that was used to make it, and everyone who was
+handed its secret; all of them can act by the key. Names with overlapping lineages count as one, and so do all
+names of one person: signed in, by a link, or by any of their keys. Each key of the command line counts as a
+separate subject.
 """
 
 from typing import NamedTuple
@@ -14,31 +15,34 @@ from service.kit.security.identity import list_acting_subjects, list_people
 
 
 class Person(NamedTuple):
-    """Somebody, by the name that they act under."""
+    """A subject, with the name that it acts under."""
 
     name: str
     lineage: frozenset[str]
-    """All who can act by the name, whoever made the link that it is used by included."""
+    """All subjects who can act by the name, including the maker of a link."""
     somebody: frozenset[str]
-    """Those of them who are not the command line, open mode or the service."""
+    """Members of the lineage other than the command line, open mode and the service."""
     people: frozenset[str]
-    """Who of them is a person."""
+    """Members of the lineage that are people."""
 
     def is_same(self, other: "Person") -> bool:
-        """Returns true where somebody can act by the names of both, or both are one person's."""
+        """Returns true if one subject can act by both names, or both belong to one person."""
         return not (self.somebody.isdisjoint(other.somebody) and self.people.isdisjoint(other.people))
 
 
 def resolve_person(
     session: Reader | Writer, tenant_id: str, name: str, also: frozenset[str] = frozenset()
 ) -> Person:
-    """Who a name is; ``also`` are others who can act by it, as the maker of a link can."""
+    """Returns the identity behind a name.
+
+    ``also`` are further subjects who can act by it, such as link makers.
+    """
     own = resolve_lineage(session, build_named_subject(tenant_id, name)) | also
     return Person(name, own, list_acting_subjects(own), list_people(own))
 
 
 def is_barred(row: ApprovalRow, one: Person) -> bool:
-    """Returns true where somebody is, or acts for, whoever has asked for any version of what is decided."""
+    """Returns true if somebody is, or acts for, a requester of any version."""
     return (
         not one.lineage.isdisjoint(row.asked_by)
         or not one.somebody.isdisjoint(row.barred)

@@ -1,4 +1,4 @@
-"""Events of approvals, and how approvals look to callers."""
+"""Representations of approvals, and their events."""
 
 import json
 from collections.abc import Sequence
@@ -42,12 +42,12 @@ def _select_members(row: object, *names: str) -> dict[str, Any]:
 
 
 def to_summary(row: ApprovalRow) -> dict[str, Any]:
-    """An approval as lists show it."""
+    """Returns the representation of an approval in lists."""
     return {**_select_members(row, *_SUMMARY), "headlines": json.loads(row.headlines)}
 
 
 def to_detail(held: LoadedApproval) -> dict[str, Any]:
-    """An approval as callers see it."""
+    """Returns the representation of an approval."""
     return {
         **to_summary(held.row),
         **_commitment_to_response(held.row),
@@ -68,7 +68,7 @@ def _commitment_to_response(row: ApprovalRow) -> dict[str, Any]:
 
 
 def to_audit_document(held: LoadedApproval) -> dict[str, Any]:
-    """All that is stored of an approval, what nobody is shown included: what the audit holds a digest of."""
+    """Returns all stored columns of an approval, including hidden ones, for the digest of the audit."""
     parts: dict[str, Sequence[Base]] = {
         "steps": held.steps,
         "approvers": held.approvers,
@@ -96,7 +96,7 @@ def _decision_to_response(decision: ApprovalDecisionRow) -> dict[str, Any]:
 def write_event(
     session: Writer, held: LoadedApproval, event: WebhookEventType, *, decided_by: str = ""
 ) -> None:
-    """Write an event of an approval; of its open step, where it has one."""
+    """Writes an event of an approval, with its open step if there is one."""
     row, step = held.row, held.open_step
     data: ApprovalEvent = {
         "approval_id": row.id,

@@ -1,4 +1,4 @@
-"""Every query of approvals."""
+"""Queries of approvals."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ _ApprovalPart = TypeVar(
 
 @dataclass(slots=True)
 class LoadedApproval:
-    """An approval with all of its parts, each in its order."""
+    """An approval with all of its parts in order."""
 
     row: ApprovalRow
     steps: list[ApprovalStepRow]
@@ -38,26 +38,29 @@ class LoadedApproval:
 
     @property
     def open_step(self) -> ApprovalStepRow | None:
-        """The step that waits for decisions."""
+        """The step that is open for decisions, or None."""
         return next((step for step in self.steps if step.state == OPEN), None)
 
     def list_approvers(self, step: ApprovalStepRow) -> list[str]:
-        """Who may decide a step."""
+        """Returns the approvers of a step."""
         return [one.approver for one in self.approvers if one.step_number == step.number]
 
     def list_decisions(self, step: ApprovalStepRow) -> list[ApprovalDecisionRow]:
-        """What was decided in a step."""
+        """Returns the decisions of a step."""
         return [one for one in self.decisions if one.step_number == step.number]
 
 
 def get_approval(session: Session, tenant_id: str, approval_id: str) -> LoadedApproval | None:
-    """An approval of a tenant."""
+    """Returns an approval of a tenant, or None."""
     row = session.scalars(_select_approval(tenant_id, approval_id)).one_or_none()
     return None if row is None else _load_parts(session, row)
 
 
 def lock_approval(session: Writer, tenant_id: str, approval_id: str) -> LoadedApproval | None:
-    """An approval of a tenant, locked until the transaction ends; before its quote."""
+    """Returns an approval, locked until the transaction ends, or None.
+
+    The lock precedes that of its quote.
+    """
     row = session.scalars(_select_approval(tenant_id, approval_id).with_for_update()).one_or_none()
     return None if row is None else _load_parts(session, row)
 
@@ -83,20 +86,20 @@ def _load_parts(session: Session, row: ApprovalRow) -> LoadedApproval:
 
 
 def find_by_content(session: Session, tenant_id: str, quote_id: str, content_digest: str) -> str | None:
-    """Id of the approval of the version of a quote that has this content."""
+    """Returns the id of the approval for the version of a quote with this content, or None."""
     own = (ApprovalRow.tenant_id == tenant_id, ApprovalRow.quote_id == quote_id)
     newest = select(ApprovalRow.id).where(*own, ApprovalRow.content_digest == content_digest)
     return session.scalars(newest.order_by(ApprovalRow.quote_version.desc()).limit(1)).one_or_none()
 
 
 def list_by_quote(session: Session, tenant_id: str, quote_id: str) -> Sequence[ApprovalRow]:
-    """The approvals of every version of a quote."""
+    """Returns the approvals of every version of a quote."""
     own = (ApprovalRow.tenant_id == tenant_id, ApprovalRow.quote_id == quote_id)
     return session.scalars(select(ApprovalRow).where(*own)).all()
 
 
 def lock_approved(session: Writer, tenant_id: str, quote_id: str) -> list[LoadedApproval]:
-    """The approvals of a quote that are approved, locked until the transaction ends."""
+    """Returns the approved approvals of a quote, locked until the transaction ends."""
     own = (ApprovalRow.tenant_id == tenant_id, ApprovalRow.quote_id == quote_id)
     found = select(ApprovalRow).where(*own, ApprovalRow.state == APPROVED).order_by(ApprovalRow.id)
     fresh = found.with_for_update().execution_options(populate_existing=True)
@@ -105,19 +108,19 @@ def lock_approved(session: Writer, tenant_id: str, quote_id: str) -> list[Loaded
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApprovalFilters:
-    """Which approvals to list; one that is empty lets all through."""
+    """Filters of approvals. An empty filter matches all."""
 
     states: Sequence[str] = ()
     requester: str = ""
     quote_ids: Sequence[str] = ()
     waiting_for: frozenset[str] | None = None
-    """Approvers of an open step that has no decision in their place."""
+    """Approvers of an open step that has no decision on their behalf."""
 
 
 def list_page(
     session: Reader, tenant_id: str, filters: ApprovalFilters, after: tuple[datetime, str] | None, limit: int
 ) -> Sequence[ApprovalRow]:
-    """Approvals of a tenant, the newest first, behind the submission time and id ``after``."""
+    """Returns approvals of a tenant after the submission time and id ``after``, the newest first."""
     statement = select(ApprovalRow).where(ApprovalRow.tenant_id == tenant_id)
     if filters.states:
         statement = statement.where(ApprovalRow.state.in_(filters.states))
@@ -157,7 +160,7 @@ def _build_waiting_condition(names: frozenset[str]) -> ColumnElement[bool]:
 
 
 class DueApproval(NamedTuple):
-    """An approval about which something has to be done, and since when."""
+    """An approval with a passed deadline, and the time of the deadline."""
 
     acts_at: datetime
     tenant_id: str
@@ -165,7 +168,7 @@ class DueApproval(NamedTuple):
 
 
 def list_due(session: Session, after: DueApproval | None, limit: int) -> list[DueApproval]:
-    """Approvals about which something has to be done now, the most overdue first, behind ``after``."""
+    """Returns approvals with a passed deadline after ``after``, the most overdue first."""
     place = (ApprovalRow.acts_at, ApprovalRow.tenant_id, ApprovalRow.id)
     found = select(*place).where(ApprovalRow.acts_at <= leases.get_database_time())
     if after is not None:
@@ -175,19 +178,19 @@ def list_due(session: Session, after: DueApproval | None, limit: int) -> list[Du
 
 
 def list_ids(session: Reader, tenant_id: str) -> Iterator[str]:
-    """Every approval of a tenant."""
+    """Yields the ids of all approvals of a tenant."""
     yield from session.scalars(select(ApprovalRow.id).where(ApprovalRow.tenant_id == tenant_id))
 
 
 def get_version_states(session: Reader, tenant_id: str) -> dict[tuple[str, int], tuple[str, str]]:
-    """State and content of every version of a quote that was submitted."""
+    """Returns state and content digest of every submitted version of a quote."""
     members = (ApprovalRow.quote_id, ApprovalRow.quote_version, ApprovalRow.state, ApprovalRow.content_digest)
     rows = session.execute(select(*members).where(ApprovalRow.tenant_id == tenant_id))
     return {(quote_id, version): (state, digest) for quote_id, version, state, digest in rows}
 
 
 class ApprovalCount(NamedTuple):
-    """How many approvals are in a state, and how long the first waits for people and for the service."""
+    """Number of approvals in a state, with the longest waiting time and the longest overdue time."""
 
     state: str
     approvals: int
@@ -196,7 +199,7 @@ class ApprovalCount(NamedTuple):
 
 
 def count_by_state(session: Reader) -> list[ApprovalCount]:
-    """How the approvals of every tenant stand."""
+    """Returns the counts of approvals by state, over all tenants."""
     submitted, acts = func.min(ApprovalRow.submitted_at), func.min(ApprovalRow.acts_at)
     statement = select(ApprovalRow.state, func.count(), submitted, acts, leases.get_database_time())
     return [

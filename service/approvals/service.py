@@ -1,4 +1,4 @@
-"""The rules of approvals: asked for, amended, cancelled, commented on, read."""
+"""Rules of approvals: submission, amendment, cancellation, comments and reading."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -58,7 +58,7 @@ _DRAFT: Final = "draft"
 
 
 def get_approval(session: Reader | Writer, tenant_id: str, approval_id: str) -> dict[str, Any]:
-    """An approval, whole."""
+    """Returns an approval with all parts."""
     held = repository.get_approval(session, tenant_id, approval_id)
     if held is None:
         raise ApprovalNotFound
@@ -68,7 +68,7 @@ def get_approval(session: Reader | Writer, tenant_id: str, approval_id: str) -> 
 def get_with_outstanding(
     session: Reader, tenant_id: str, approval_id: str, catalog: CatalogView
 ) -> dict[str, Any]:
-    """An approval, whole, with what of it nobody has billed yet."""
+    """Returns an approval with all parts and the amount that is not yet billed."""
     held = repository.get_approval(session, tenant_id, approval_id)
     if held is None:
         raise ApprovalNotFound
@@ -84,7 +84,7 @@ def _add_outstanding(session: Reader | Writer, held: LoadedApproval, catalog: Ca
 
 
 def list_deciding_names(session: Reader, subject: Principal) -> frozenset[str]:
-    """Approvers in whose place somebody may decide now, themselves included."""
+    """Returns the approvers on whose behalf a subject may decide now, including the subject."""
     standing_for = delegations.resolve_delegators(
         session, subject.tenant_id, subject.name, leases.read_database_time(session)
     )
@@ -92,7 +92,7 @@ def list_deciding_names(session: Reader, subject: Principal) -> frozenset[str]:
 
 
 def list_waiting_approvals(session: Reader, subject: Principal) -> list[dict[str, Any]]:
-    """The newest approvals that wait for somebody."""
+    """Returns the newest approvals that a subject can decide."""
     filters = ApprovalFilters(waiting_for=list_deciding_names(session, subject))
     return [to_summary(row) for row in repository.list_page(session, subject.tenant_id, filters, None, 100)]
 
@@ -100,7 +100,7 @@ def list_waiting_approvals(session: Reader, subject: Principal) -> list[dict[str
 def submit_quote(
     session: Writer, subject: Principal, quote_id: str, content_digest: str, catalog: CatalogView
 ) -> WriteOutcome:
-    """Ask for the newest version of a quote to be approved."""
+    """Submits the newest version of a quote for approval."""
     _lock_approved(session, subject.tenant_id, quote_id)
     quote = quotes.lock_version(session, subject.tenant_id, quote_id)
     check_digest(content_digest, quote.content_digest)
@@ -111,7 +111,7 @@ def submit_quote(
 
 
 class QuoteAmendment(NamedTuple):
-    """The next version of a quote, and the digest of the one that it stands instead of."""
+    """The next version of a quote, and the digest of the version that it replaces."""
 
     seen_digest: str
     frozen: quotes.QuoteSnapshot
@@ -121,7 +121,7 @@ class QuoteAmendment(NamedTuple):
 def amend_quote(
     session: Writer, subject: Principal, quote_id: str, amendment: QuoteAmendment, catalog: CatalogView
 ) -> WriteOutcome:
-    """Ask for the next version of a quote to be approved; the approval of the one before is superseded."""
+    """Submits the next version of a quote for approval and supersedes the previous approval."""
     tenant_id = subject.tenant_id
     earlier = _lock_current_approval(session, tenant_id, quote_id, amendment.seen_digest)
     _lock_approved(session, tenant_id, quote_id)
@@ -144,14 +144,14 @@ def amend_quote(
 def _lock_current_approval(
     session: Writer, tenant_id: str, quote_id: str, content_digest: str
 ) -> LoadedApproval | None:
-    """The approval of a version of a quote that is pending or approved, locked before the quote."""
+    """Returns the pending or approved approval of a version, locked before the quote, or None."""
     found = repository.find_by_content(session, tenant_id, quote_id, content_digest)
     held = None if found is None else repository.lock_approval(session, tenant_id, found)
     return held if held is not None and held.row.state in (PENDING, APPROVED) else None
 
 
 def _lock_approved(session: Writer, tenant_id: str, quote_id: str) -> None:
-    """Lock what may be superseded before the quote, as whoever decides does."""
+    """Locks approvals that may be superseded before the quote, in the order that decisions use."""
     repository.lock_approved(session, tenant_id, quote_id)
 
 
@@ -194,34 +194,36 @@ def _create_approval(
 def _check_own_policies(
     session: Writer, tenant_id: str, matched: MatchedPolicies, quote: Mapping[str, Any], names: frozenset[str]
 ) -> None:
-    """Refuse to judge somebody by what they have written themselves."""
+    """Refuses a request under policies, budgets or rates that the requester has written."""
     own = policies.list_own_policies(session, tenant_id, matched.policies, names)
-    faults = [FieldError("", "OWN_POLICY", f"the policy {each} was written by whoever asks") for each in own]
+    faults = [FieldError("", "OWN_POLICY", f"the policy {each} was written by the requester") for each in own]
     raised = commitments.list_raised_budgets(session, tenant_id, quote, names)
     faults += [
-        FieldError("", "OWN_BUDGET", f"the budget {each} was raised by whoever asks") for each in raised
+        FieldError("", "OWN_BUDGET", f"the budget {each} was raised by the requester") for each in raised
     ]
     for each in matched.judged["exchange_rates"]:
         if "id" in each and _is_writer(session, tenant_id, f"exchange-rates/{each['id']}", names):
-            faults.append(FieldError("", "OWN_RATE", f"the exchange rate {each['id']} is of whoever asks"))
+            faults.append(
+                FieldError("", "OWN_RATE", f"the exchange rate {each['id']} was written by the requester")
+            )
     if faults:
         raise OwnPolicy("", *faults[:ERROR_LIMIT])
 
 
 def _is_writer(session: Writer, tenant_id: str, resource: str, names: frozenset[str]) -> bool:
-    """Returns true where one of ``names`` is, or acts for, whoever has written a resource."""
+    """Returns true if one of ``names`` is, or acts for, a writer of a resource."""
     return is_author(session, tenant_id, audit.list_writers(session, tenant_id, resource), names)
 
 
 class _Requesters(NamedTuple):
-    """Who has asked for a version of a quote, and whoever made the keys that they act by."""
+    """Requesters of a version of a quote, and the makers of their keys."""
 
     names: frozenset[str]
     barred: frozenset[str]
 
 
 def _resolve_requesters(session: Writer, subject: Principal, quote: quotes.QuoteRow) -> _Requesters:
-    """Who decides about no version that follows the one they asked for, whatever became of it."""
+    """Returns the requesters of this and all earlier versions, who may not decide on this one."""
     tenant_id = subject.tenant_id
     earlier = repository.list_by_quote(session, tenant_id, quote.id)
     names = {
@@ -266,7 +268,7 @@ def _build_row(
 
 
 def _check_enough_approvers(session: Writer, held: LoadedApproval, time: datetime) -> None:
-    """Refuse what could never be approved: by the approvers that are left, one person counted once."""
+    """Refuses an approval whose remaining distinct approvers cannot reach a quorum."""
     tenant_id = held.row.tenant_id
     for step in held.steps:
         names = {*held.list_approvers(step), *step.escalates_to}
@@ -277,12 +279,12 @@ def _check_enough_approvers(session: Writer, held: LoadedApproval, time: datetim
 
 
 def cancel_approval(session: Writer, subject: Principal, quote_id: str, content_digest: str) -> WriteOutcome:
-    """End the approval of a version of a quote, be it approved; cancelled before, it is the same answer."""
+    """Ends the approval of a version, even after it was approved. Repeating it returns the same answer."""
     tenant_id = subject.tenant_id
     found = repository.find_by_content(session, tenant_id, quote_id, content_digest)
     held = None if found is None else repository.lock_approval(session, tenant_id, found)
     if held is None:
-        quotes.get_quote(session, tenant_id, quote_id)  # not found is another answer
+        quotes.get_quote(session, tenant_id, quote_id)  # raises if the quote does not exist
         raise QuoteNotSubmitted
     if held.row.state in (PENDING, APPROVED):
         return end_undecided(session, held, CANCELLED, WebhookEventType.APPROVAL_CANCELLED, by=subject.name)
@@ -294,7 +296,7 @@ def cancel_approval(session: Writer, subject: Principal, quote_id: str, content_
 def close_approval(
     session: Writer, subject: Principal, approval_id: str, catalog: CatalogView
 ) -> WriteOutcome:
-    """Let an approval that is approved commit nothing more; closed before, it is the same answer."""
+    """Ends the commitment of an approved approval. Repeating it returns the same answer."""
     held = repository.lock_approval(session, subject.tenant_id, approval_id)
     if held is None:
         raise ApprovalNotFound
@@ -310,7 +312,7 @@ def close_approval(
 
 
 def add_comment(session: Writer, subject: Principal, approval_id: str, text: str) -> WriteOutcome:
-    """Say something about an approval, whatever its state."""
+    """Adds a comment to an approval in any state."""
     held = repository.lock_approval(session, subject.tenant_id, approval_id)
     if held is None:
         raise ApprovalNotFound
@@ -334,7 +336,7 @@ def add_comment(session: Writer, subject: Principal, approval_id: str, text: str
 
 
 def get_history(session: Reader, tenant_id: str, approval_id: str) -> dict[str, Any]:
-    """Every recorded change of an approval, and whether it still is what the last one says."""
+    """Returns every recorded change of an approval, and the result of the comparison with the last one."""
     held = repository.get_approval(session, tenant_id, approval_id)
     if held is None:
         raise ApprovalNotFound
@@ -365,7 +367,7 @@ _EVENT: Final = (
 
 
 def find_deviations(session: Reader, tenant_id: str) -> Iterator[tuple[str, str]]:
-    """What of a tenant's decisions, quotes, budgets and bills somebody has changed beside the service."""
+    """Yields rows of approvals, quotes, budgets and bills that were changed outside of the service."""
     held = (
         repository.get_approval(session, tenant_id, each)
         for each in list(repository.list_ids(session, tenant_id))
@@ -393,7 +395,7 @@ def find_deviations(session: Reader, tenant_id: str) -> Iterator[tuple[str, str]
 
 
 def _find_moved_quotes(session: Reader, tenant_id: str) -> Iterator[tuple[str, str]]:
-    """Versions of quotes in a state that no approval has moved them to, and approvals of none."""
+    """Yields versions of quotes whose state contradicts their approvals, in both directions."""
     decided = repository.get_version_states(session, tenant_id)
     for quote_id, version, state, content_digest in quotes.list_version_states(session, tenant_id):
         wanted = decided.pop((quote_id, version), None)
@@ -404,4 +406,4 @@ def _find_moved_quotes(session: Reader, tenant_id: str) -> Iterator[tuple[str, s
 
 
 _UNDECIDED: Final = frozenset({"draft", "superseded"})
-"""States of versions that nobody has submitted."""
+"""States of versions that were never submitted."""

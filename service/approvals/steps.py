@@ -1,7 +1,7 @@
-"""The steps of an approval: opened one after the other, decided, escalated, ended.
+"""Steps of an approval: opening, decisions, escalation and end.
 
-Everything here works on an approval that is locked. One decision of somebody counts in every step in which
-they are entitled, so that a decision sent again never becomes a decision about a later step.
+All functions work on a locked approval. A decision counts in every step that entitles the decider, so that a
+repeated request never becomes a decision on a later step.
 """
 
 from collections.abc import Collection, Iterable
@@ -29,30 +29,30 @@ from service.kit.database.engine import Reader, Writer
 from service.kit.jobs import leases
 
 DUE_SOON_SHARE: Final = 0.75
-"""Share of a step's time after which it is told that it is due."""
+"""Share of a step's time after which an event reports that it is due soon."""
 
 
 class Vote(NamedTuple):
-    """What somebody can say in a step: in their own place, or in that of whom they stand in for."""
+    """A vote that somebody can cast in a step, in person or by a delegation."""
 
     place: Person
     decider: Person
     delegation_id: str | None = None
 
     def is_used_by(self, other: "Vote") -> bool:
-        """Whether one of its two people has said the other, or was spoken for by it."""
+        """Returns true if one of its two people is, or was represented by, one of the other vote's people."""
         return any(one.is_same(its) for one in self[:2] for its in other[:2])
 
 
 def get_decision_time(session: Reader | Writer, held: LoadedApproval) -> datetime:
-    """The database's time; where its clock was set back, that of what happened last to the approval."""
+    """Returns the database's time, but not before the last event of the approval."""
     times = [held.row.submitted_at, *(one.decided_at for one in held.decisions)]
     times += [at for step in held.steps for at in (step.opened_at, step.escalated_at) if at is not None]
     return max(leases.read_database_time(session), *times)
 
 
 def order_steps(policies: Iterable[VersionedPolicy]) -> list[tuple[VersionedPolicy, PolicyStep]]:
-    """The steps of all policies, as they open."""
+    """Returns the steps of all policies in the order in which they open."""
     steps = [(policy, step) for policy in policies for step in policy.body.steps]
     return sorted(steps, key=lambda found: (found[1].order, found[0].body.id))
 
@@ -60,7 +60,7 @@ def order_steps(policies: Iterable[VersionedPolicy]) -> list[tuple[VersionedPoli
 def add_approval(
     session: Writer, row: ApprovalRow, steps: Iterable[tuple[VersionedPolicy, PolicyStep]]
 ) -> LoadedApproval:
-    """A new approval with its steps, none of them open."""
+    """Adds an approval with its steps, none of which is open."""
     held = LoadedApproval(row, [], [], [], [])
     for number, (policy, step) in enumerate(steps, 1):
         escalation = None if step.escalation is MISSING else step.escalation
@@ -106,7 +106,7 @@ def _add_approvers(
 
 
 def open_next_step(held: LoadedApproval, time: datetime) -> ApprovalStepRow | None:
-    """Open the next step; None where there is none left."""
+    """Opens the next step and returns it, or returns None if there is none."""
     step = next((step for step in held.steps if step.state == WAITING), None)
     if step is None:
         return None
@@ -122,7 +122,7 @@ def open_next_step(held: LoadedApproval, time: datetime) -> ApprovalStepRow | No
 
 
 def schedule_step(held: LoadedApproval) -> None:
-    """Say when the service has to do something about the open step."""
+    """Sets the time of the next action on the open step."""
     step = held.open_step
     if step is None:
         held.row.acts_at = None
@@ -133,21 +133,21 @@ def schedule_step(held: LoadedApproval) -> None:
 
 
 def escalate_step(session: Writer, held: LoadedApproval, step: ApprovalStepRow, time: datetime) -> None:
-    """Let others decide too."""
+    """Adds the escalation approvers to a step."""
     session.add_all(_add_approvers(held, step, step.escalates_to))
     step.escalated_at = time
     schedule_step(held)
 
 
 def is_escalation_due(step: ApprovalStepRow, time: datetime) -> bool:
-    """Whether a step has waited so long that others may decide too."""
+    """Returns true if a step is due for escalation."""
     return step.escalates_at is not None and step.escalated_at is None and step.escalates_at <= time
 
 
 def select_free_mandate(
     held: LoadedApproval, step: ApprovalStepRow, voices: Iterable[Vote], used: Collection[Vote]
 ) -> Vote | None:
-    """The first voice of somebody in a step that is not used up: their own, or in the order of its places."""
+    """Returns the first unused vote in a step: the decider's own, or that of the first delegator."""
     taken = {decision.approver for decision in held.list_decisions(step)}
     names = [name for name in held.list_approvers(step) if name not in taken]
     able = [voice for voice in voices if voice.place.name in names]
@@ -158,7 +158,7 @@ def select_free_mandate(
 def record_decision(
     session: Writer, held: LoadedApproval, step: ApprovalStepRow, voice: Vote, made: ApprovalDecisionRow
 ) -> None:
-    """Count a decision in a step."""
+    """Records a decision in a step."""
     row = ApprovalDecisionRow(
         tenant_id=step.tenant_id,
         approval_id=step.approval_id,
@@ -180,9 +180,9 @@ def record_decision(
 
 
 def count_distinct_people(people: Iterable[Person]) -> int:
-    """How many of some people can each fill a place: one by several names counts once."""
+    """Returns the number of distinct people. Several names of one person count once."""
     counted: list[Person] = []
-    # A key before who made it: of a maker and two of their keys, the keys may be two people's.
+    # Keys come before their maker: two keys of one maker may belong to two people.
     for one in sorted(people, key=lambda each: (-len(each.lineage), each.name)):
         if not any(one.is_same(other) for other in counted):
             counted.append(one)
@@ -190,18 +190,18 @@ def count_distinct_people(people: Iterable[Person]) -> int:
 
 
 def has_quorum(held: LoadedApproval, step: ApprovalStepRow) -> bool:
-    """Whether enough have approved a step."""
+    """Returns true if a step has enough approvals."""
     kind: ApprovalDecisionKind = "approve"
     return sum(one.decision == kind for one in held.list_decisions(step)) >= step.quorum
 
 
 def close_step(step: ApprovalStepRow, state: str = APPROVED) -> None:
-    """End a step."""
+    """Closes a step."""
     step.state, step.due_soon_at = state, None
 
 
 def end_approval(held: LoadedApproval, state: str, time: datetime, *, step_state: str = ENDED) -> None:
-    """End an approval and what is open or waits of it."""
+    """Ends an approval and its open and waiting steps."""
     for step in held.steps:
         if step.state == OPEN:
             close_step(step, step_state)

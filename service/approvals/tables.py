@@ -1,4 +1,4 @@
-"""Approval policies, delegations, and approvals with their steps, decisions and comments."""
+"""Tables of approval policies, delegations, and approvals with their steps, decisions and comments."""
 
 from datetime import datetime
 from typing import Any
@@ -23,7 +23,7 @@ _IS_PENDING = text(f"state = '{PENDING}'")
 
 
 class ApprovalPolicyRow(Base):
-    """Who has to approve which quotes. A deleted one is kept, so that no version is ever given twice."""
+    """Rule for the approvers of quotes. A deleted policy is kept, so that no version number is reused."""
 
     __tablename__ = "approval_policies"
 
@@ -32,15 +32,15 @@ class ApprovalPolicyRow(Base):
     version: Mapped[int] = mapped_column(BigInteger)
     is_live: Mapped[bool] = mapped_column(Boolean)
     document: Mapped[str] = mapped_column(Text)
-    """As JSON, every number as it was written."""
+    """JSON text, with every number as it was written."""
     written_by: Mapped[list[str] | None] = mapped_column(Json)
-    """Who has written a version of it since it was created; of older rows the audit chain says so."""
+    """Writers of any version since the policy was created. For older rows they are in the audit chain."""
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)
     updated_at: Mapped[datetime] = mapped_column(UtcDateTime)
 
 
 class ApprovalDelegationRow(Base):
-    """For a time somebody may decide in an approver's place."""
+    """Temporary permission to decide on an approver's behalf."""
 
     __tablename__ = "approval_delegations"
     __table_args__ = (
@@ -87,38 +87,38 @@ class ApprovalRow(Base):
     name: Mapped[str] = mapped_column(String(500))
     cost_center_id: Mapped[str | None] = mapped_column(String(100))
     headlines: Mapped[str] = mapped_column(Text)
-    """As JSON, every number as it was written."""
+    """JSON text, with every number as it was written."""
     requester: Mapped[str] = mapped_column(String(300))
     asked_by: Mapped[list[str]] = mapped_column(Json)
-    """Who asked for it or made the quote, in any of the versions up to this one."""
+    """Requesters of the approval and makers of the quote, in any version up to this one."""
     barred: Mapped[list[str]] = mapped_column(Json)
-    """Those, and whoever made the keys that they act by: none of them may decide."""
+    """Requesters and makers of their keys, none of whom may decide."""
     supersedes: Mapped[str | None] = mapped_column(String(100))
     budgets: Mapped[list[dict[str, Any]]] = mapped_column(Json)
     warnings: Mapped[list[dict[str, str]]] = mapped_column(Json)
     judged: Mapped[dict[str, Any]] = mapped_column(Json)
-    """By which policies and exchange rates it was judged who has to approve."""
+    """Policies and exchange rates by which the approvers were determined."""
     valid_until: Mapped[datetime] = mapped_column(UtcDateTime)
     submitted_at: Mapped[datetime] = mapped_column(UtcDateTime)
     expires_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
     acts_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
-    """When the service has to do something about it; absent once it has ended."""
+    """Time of the next action of the service. Absent once the approval has ended."""
     ended_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
     committed_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
-    """Since when its cost centre has to pay, because it was approved."""
+    """Time of the approval, from which the cost centre has a commitment."""
     committed_micros: Mapped[int | None] = mapped_column(BigInteger)
-    """How much, as quoted; absent where nobody knows it."""
+    """Amount of the commitment as quoted. Absent if unknown."""
     committed_currency_code: Mapped[str | None] = mapped_column(String(3))
     due_from: Mapped[datetime | None] = mapped_column(UtcDateTime)
     due_until: Mapped[datetime | None] = mapped_column(UtcDateTime)
-    """It falls due evenly over this time, and at once where the time is a moment."""
+    """The commitment falls due evenly over this period, or at once if the period is a moment."""
     released_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
-    """Since when nothing but what is billed has to be paid any more."""
+    """Time at which the unbilled rest of the commitment was released."""
     version: Mapped[int] = mapped_column(BigInteger)
 
 
 class ApprovalStepRow(Base):
-    """A step of an approval, as the policy asked for it when it was submitted."""
+    """A step of an approval, as the policy had it at submission."""
 
     __tablename__ = "approval_steps"
 
@@ -136,13 +136,13 @@ class ApprovalStepRow(Base):
     opened_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
     due_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
     due_soon_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
-    """When it is told that the step is due soon; absent once that is done."""
+    """Time of the event that the step is due soon. Absent once the event is written."""
     escalates_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
     escalated_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
 
 
 class ApprovalApproverRow(Base):
-    """Who may decide a step."""
+    """An approver of a step."""
 
     __tablename__ = "approval_approvers"
     __table_args__ = (Index("ix_approval_approvers_approver", "tenant_id", "approver"),)
@@ -155,7 +155,7 @@ class ApprovalApproverRow(Base):
 
 
 class ApprovalDecisionRow(Base):
-    """What was decided in an approver's place; the keys hold that nobody counts twice in a step."""
+    """A decision on an approver's behalf. The keys ensure that nobody counts twice in a step."""
 
     __tablename__ = "approval_decisions"
     __table_args__ = (
@@ -171,11 +171,11 @@ class ApprovalDecisionRow(Base):
     number: Mapped[int] = mapped_column(BigInteger)
     decided_by: Mapped[str] = mapped_column(String(300))
     delegation_id: Mapped[str | None] = mapped_column(String(100))
-    """By which delegation, where it is not their own place."""
+    """Delegation of the decision. Absent if the approver decided."""
     lineage: Mapped[list[str]] = mapped_column(Json)
-    """The decider, and whoever can act by it."""
+    """The decider, and all subjects who can act by that name."""
     linked_by: Mapped[str | None] = mapped_column(String(300), info=LATER)
-    """Who made the link that it was decided by."""
+    """Maker of the link by which the decision was made."""
     decision: Mapped[str] = mapped_column(String(20))
     via: Mapped[str] = mapped_column(String(20))
     comment: Mapped[str | None] = mapped_column(String(500))
@@ -184,7 +184,7 @@ class ApprovalDecisionRow(Base):
 
 
 class ApprovalCommentRow(Base):
-    """What somebody said about an approval."""
+    """A comment on an approval."""
 
     __tablename__ = "approval_comments"
 

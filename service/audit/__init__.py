@@ -1,1 +1,1 @@
-"""What was done: every stored write, once, with a record that shows whether it was tampered with."""
+"""Audit: every stored write, recorded once in a tamper-evident chain."""

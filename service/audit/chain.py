@@ -1,4 +1,4 @@
-"""The chain: each event's hash covers the one before, and the head is sealed."""
+"""Audit chain: each event's hash covers the previous one, and the head is sealed."""
 
 import hashlib
 import hmac
@@ -11,10 +11,10 @@ from typing import NamedTuple
 from service.audit.tables import AuditEventRow, AuditHeadRow
 
 GENESIS = "0" * 64
-"""What the first event of a tenant follows."""
+"""Previous hash of the first event of a tenant."""
 
 REDACTION = "redact_tenant"
-"""The operation before which events may lack their subject; itself it has one."""
+"""Operation that removes subjects from earlier events. Its own event has a subject."""
 
 _COVERED = (
     "tenant_id",
@@ -31,7 +31,7 @@ _COVERED = (
 
 
 class ChainFault(NamedTuple):
-    """The first event at which a chain does not hold."""
+    """First event at which a chain is invalid."""
 
     sequence: int
     code: str
@@ -39,7 +39,7 @@ class ChainFault(NamedTuple):
 
 
 class ChainVerdict(NamedTuple):
-    """Whether a tenant's chain holds, how many events were read, and where it ends."""
+    """Verdict on a tenant's chain, with the number of its events and its last hash."""
 
     tenant_id: str
     events: int
@@ -48,18 +48,18 @@ class ChainVerdict(NamedTuple):
 
 
 def salt_subject(subject_id: str) -> tuple[bytes, str]:
-    """A fresh salt, and the digest of a subject under it."""
+    """Returns a new salt and the digest of a subject with it."""
     salt = secrets.token_bytes(16)
     return salt, compute_subject_digest(salt, subject_id)
 
 
 def compute_subject_digest(salt: bytes, subject_id: str) -> str:
-    """What the chain holds of a subject for ever."""
+    """Returns the digest of a subject that the chain keeps permanently."""
     return hashlib.sha256(salt + subject_id.encode()).hexdigest()
 
 
 def compute_event_hash(event: AuditEventRow) -> str:
-    """The hash of an event: its canonical JSON, the hash of the one before included."""
+    """Returns the hash of an event over its canonical JSON, including the previous hash."""
     time = event.occurred_at.astimezone(UTC).isoformat(timespec="microseconds")
     values = [time, *(getattr(event, name) for name in _COVERED)]
     if event.state_digest is not None:  # events from before the column keep their hash
@@ -68,14 +68,14 @@ def compute_event_hash(event: AuditEventRow) -> str:
 
 
 def compute_seal(key: bytes, tenant_id: str, sequence: int, last_hash: str) -> str:
-    """The seal of a chain's end."""
+    """Returns the seal of a chain's head."""
     return hmac.digest(key, json.dumps([tenant_id, sequence, last_hash]).encode(), "sha256").hex()
 
 
 def verify_chain(
     tenant_id: str, events: Iterable[AuditEventRow], head: AuditHeadRow | None, key: bytes
 ) -> ChainVerdict:
-    """Read a tenant's events in order and say where the chain first breaks."""
+    """Verifies a tenant's events in order. Returns the verdict with the first fault."""
     previous, count, redacted, redaction = GENESIS, 0, 0, 0
     for event in events:
         fault = _find_fault(event, count + 1, previous)

@@ -1,7 +1,7 @@
-"""Where chains end, told outside the database by the service: in its log, a file, and under a time stamp.
+"""Exports of chain heads outside the database: to the log, a file, and a time stamp authority.
 
-Whoever can write the database and holds an earlier head of it can cut the newest events off; a head that was
-exported later shows it.
+An attacker who can write the database and has an earlier head can cut off the newest events; a head that was
+exported later reveals it.
 """
 
 import base64
@@ -18,12 +18,12 @@ from service.audit.verification import ChainHead
 from service.kit.clock import now
 
 TimeStamper = Callable[[bytes], bytes]
-"""The answer of a time stamp authority to some data (RFC 3161)."""
+"""Returns the answer of a time stamp authority to some data (RFC 3161)."""
 log = logging.getLogger(__name__)
 
 
 class TimeStampFailed(Exception):
-    """A time stamp authority gave no time stamp; the code says why."""
+    """A time stamp authority returned no time stamp. The code is the reason."""
 
     def __init__(self, code: str) -> None:
         super().__init__(code)
@@ -32,13 +32,16 @@ class TimeStampFailed(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeadExports:
-    """Where the heads of chains go."""
+    """Destinations of chain heads."""
 
     file: Path | None = None
     stamp: TimeStamper | None = None
 
     def write(self, heads: Sequence[ChainHead]) -> None:
-        """Write heads to the log and the file; :class:`TimeStampFailed` once they stand there unstamped."""
+        """Writes heads to the log and the file.
+
+        Raises :class:`TimeStampFailed` after writing them unstamped.
+        """
         for head in heads:
             log.info("audit head of %s: %d:%s", *head)
         if self.file is None or not heads:
@@ -57,22 +60,25 @@ class HeadExports:
 
 
 def build_stamped_bytes(heads: Sequence[dict[str, Any]]) -> bytes:
-    """What a time stamp is of: the heads of an export as JSON with sorted members and without blanks."""
+    """Returns the data of a time stamp: the heads of an export as JSON with sorted members and no spaces."""
     return json.dumps(heads, sort_keys=True, separators=(",", ":")).encode()
 
 
 def append_line(path: Path, line: bytes) -> None:
-    """Add a whole line to a file for its owner alone, on disk, or nothing; several processes take turns."""
+    """Appends a line to a file with owner permissions, completely and durably, or not at all.
+
+    Concurrent processes wait for each other.
+    """
     descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         size = os.fstat(descriptor).st_size
-        # A line that a loss of power has cut stays alone, so that this one can be read.
+        # A line that a power failure has truncated is ended first, so that this one can be read.
         is_cut = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
         whole = b"\n" + line if is_cut else line
         if os.write(descriptor, whole) != len(whole):
             os.ftruncate(descriptor, size)
-            raise OSError(f"{path} has no room for an export of heads")
+            raise OSError(f"there is no space for an export of heads in {path}")
         os.fsync(descriptor)
     finally:
         os.close(descriptor)

@@ -1,4 +1,4 @@
-"""What is stored of who may do what, held against the chain: columns are named once for each table."""
+"""Comparison of recorded tables with the audit chain."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -21,27 +21,27 @@ GONE_UNRECORDED: Final = "GONE_UNRECORDED"
 REGISTERED_LATER: Final = "REGISTERED_LATER"
 
 GAPS: Final[Mapping[str, str]] = {
-    RECORDED_IN_PART: "their last events are of an earlier version and do not hold all that is stored",
-    GONE_UNRECORDED: "they are gone, and an earlier version removed what was out of date without an event",
-    REGISTERED_LATER: "they are older than the register of tenants: one removed before it is not found",
+    RECORDED_IN_PART: "their last events come from an earlier version and do not cover all stored columns",
+    GONE_UNRECORDED: "they are missing, and an earlier version removed expired rows without an event",
+    REGISTERED_LATER: "they are older than the register of tenants: earlier removals are not found",
 }
-"""What cannot be said and is no fault: events of earlier versions do not hold it."""
+"""Gaps of the verification that are no faults, because events of earlier versions lack the data."""
 
 Deviation = tuple[str, str]
-"""A resource that is not as its last event says, and a code."""
+"""A resource that differs from its last event, and a code."""
 RecordCheck = Callable[[Reader, str], Iterable[Deviation]]
-"""Finds what of a tenant is stored otherwise than it was recorded."""
+"""Returns the deviations of a tenant's stored rows from their records."""
 
 
 class CheckedTables(NamedTuple):
-    """Tables, and what holds them against the chain."""
+    """Tables and the function that compares them with the chain."""
 
     tables: tuple[type[Base], ...]
     check: RecordCheck
 
 
 class OwnedRows(NamedTuple):
-    """Rows of another table that are recorded with a row, and by which columns they are its own."""
+    """Rows of another table that are recorded with their owner, and the columns that link them."""
 
     table: type[Base]
     by: Mapping[str, str]
@@ -50,21 +50,21 @@ class OwnedRows(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedTable:
-    """A table of whose rows each event holds every column, but those that move without anybody's write.
+    """A table whose events cover every column, except for columns that change without a write.
 
-    Whoever writes such a row gives :meth:`build_state` to the event as ``Change.state``. A column that is
-    empty is left out, so that one which is added later changes no digest.
+    A write of such a row passes :meth:`build_state` to the event as ``Change.state``. Empty columns are left
+    out, so that a new column changes no digest.
     """
 
     table: type[Base]
     resource: Callable[[Any], str]
-    """What events call a row."""
+    """Returns the resource name of a row."""
     moving: Mapping[str, str] = field(default_factory=dict)
-    """Columns that no event holds, and why each decides nothing."""
+    """Columns that no event covers, with the reason why each has no influence on decisions."""
     owned: tuple[OwnedRows, ...] = ()
 
     def build_state(self, session: Session, row: Base) -> dict[str, Any]:
-        """All that an event holds of a row."""
+        """Returns the state of a row that an event covers."""
         parts = {one.table.__tablename__: self._list_owned_rows(session, row, one) for one in self.owned}
         return {**to_audit_document(row, self.moving), **parts}
 
@@ -77,7 +77,7 @@ class RecordedTable:
         return [to_audit_document(one) for one in rows]
 
     def find_deviations(self, session: Reader, tenant_id: str) -> Iterator[Deviation]:
-        """Rows of a tenant that are not as their last events say, and those that are gone."""
+        """Yields the rows of a tenant that differ from their last events, and the missing ones."""
         shape = self._build_shape()
         last = repository.get_last_states(session, tenant_id, f"{shape[0]}/", REDACTION)
         recorded = {name: state for name, state in last.items() if _parse_shape(name) == shape}
@@ -96,7 +96,7 @@ class RecordedTable:
     def _find_deviation_code(
         self, session: Reader, row: Base, last: repository.LastEvent | None
     ) -> str | None:
-        """What is wrong with a row that is there, or not known of it."""
+        """Returns the code of the deviation of an existing row, or None."""
         if last is None:
             return NOT_RECORDED
         if last.state_digest is None:
@@ -111,14 +111,14 @@ class RecordedTable:
 
 
 class _PlaceholderRow:
-    """A row whose every column is empty text, to see what events call it."""
+    """A row with empty text in every column, from which the form of a resource name is derived."""
 
     def __init__(self, names: Mapping[str, str]) -> None:
         self.__dict__.update(names)
 
 
 def _parse_shape(resource: str) -> tuple[str, ...]:
-    """The fixed parts of a resource's name: every second one, and how many there are."""
+    """Returns the fixed parts of a resource's name, every second one, and the number of parts."""
     parts = resource.split("/")
     return (*parts[::2], str(len(parts)))
 
@@ -128,22 +128,22 @@ def _get_column(table: type[Base], name: str) -> Any:  # noqa: ANN401
 
 
 def list_recorded_resources(session: Reader, tenant_id: str, collection: str) -> set[str]:
-    """The resources of a collection that a tenant's chain names."""
+    """Returns the resources of a collection that a tenant's chain names."""
     return set(repository.get_last_states(session, tenant_id, f"{collection}/", REDACTION))
 
 
 def list_operation_resources(session: Reader, tenant_id: str, operation: str) -> list[str]:
-    """The resources that an operation was done to, each once."""
+    """Returns the distinct resources of an operation."""
     return repository.list_operation_resources(session, tenant_id, operation)
 
 
 def has_chain(session: Session, tenant_id: str) -> bool:
-    """Whether anything was recorded of a tenant."""
+    """Returns true if a tenant has recorded events."""
     return repository.get_head(session, tenant_id) is not None
 
 
 def to_audit_document(row: Base, without: Iterable[str] = ()) -> dict[str, Any]:
-    """What is stored of a row, as JSON can say it: times in UTC, bytes as hexadecimal digits."""
+    """Returns the columns of a row as JSON values: times in UTC, bytes as hexadecimal digits."""
     left_out = set(without)
     names = (name for name in row.__table__.columns.keys() if name not in left_out)  # noqa: SIM118
     return {name: _to_plain_value(value) for name in names if (value := getattr(row, name)) is not None}

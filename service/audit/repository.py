@@ -1,4 +1,4 @@
-"""Every query of the audit."""
+"""Queries of the audit."""
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -15,20 +15,20 @@ _AT_A_TIME = 1000
 
 
 def lock_head(session: Writer, tenant_id: str) -> AuditHeadRow:
-    """The head of a tenant's chain, locked until the transaction ends; an empty one for a new tenant."""
+    """Returns the head of a tenant's chain, locked until the transaction ends. A new one is empty."""
     insert_new(session, AuditHeadRow, tenant_id=tenant_id, sequence=0, hash=GENESIS, seal="")
     statement = select(AuditHeadRow).where(AuditHeadRow.tenant_id == tenant_id)
     return session.scalars(statement.with_for_update()).one()
 
 
 def get_head(session: Session, tenant_id: str) -> AuditHeadRow | None:
-    """The head of a tenant's chain."""
+    """Returns the head of a tenant's chain, or None."""
     return session.get(AuditHeadRow, tenant_id)
 
 
 @contextmanager
 def stream_events(session: Reader, tenant_id: str) -> Iterator[Iterable[AuditEventRow]]:
-    """Every event of a tenant, in order, some at a time."""
+    """Yields every event of a tenant in order, in batches."""
     statement = (
         select(AuditEventRow)
         .where(AuditEventRow.tenant_id == tenant_id)
@@ -43,7 +43,7 @@ def stream_events(session: Reader, tenant_id: str) -> Iterator[Iterable[AuditEve
 
 
 def list_page(session: Reader, tenant_id: str, *, before: int | None, limit: int) -> list[AuditEventRow]:
-    """Events of a tenant, the newest first, older than number ``before``."""
+    """Returns events of a tenant with numbers below ``before``, the newest first."""
     statement = select(AuditEventRow).where(AuditEventRow.tenant_id == tenant_id)
     if before is not None:
         statement = statement.where(AuditEventRow.sequence < before)
@@ -51,20 +51,20 @@ def list_page(session: Reader, tenant_id: str, *, before: int | None, limit: int
 
 
 def list_resource_events(session: Reader | Writer, tenant_id: str, resource: str) -> Sequence[AuditEventRow]:
-    """Events of a tenant on one resource, in order."""
+    """Returns events of a tenant on one resource, in order."""
     own = (AuditEventRow.tenant_id == tenant_id, AuditEventRow.resource == resource)
     return session.scalars(select(AuditEventRow).where(*own).order_by(AuditEventRow.sequence)).all()
 
 
 class LastEvent(NamedTuple):
-    """What the last event of a resource says it is."""
+    """Digests of a resource in its last event."""
 
     after_digest: str | None
     state_digest: str | None
 
 
 def get_last_states(session: Reader, tenant_id: str, prefix: str, since: str) -> dict[str, LastEvent]:
-    """What the last event of each resource of a tenant says it is, from the last operation ``since``."""
+    """Returns the digests in the last event of each resource, from the last operation ``since``."""
     own = AuditEventRow.tenant_id == tenant_id
     begun = select(func.max(AuditEventRow.sequence)).where(own, AuditEventRow.operation == since)
     of_them = (
@@ -79,12 +79,12 @@ def get_last_states(session: Reader, tenant_id: str, prefix: str, since: str) ->
 
 
 def list_heads(session: Reader) -> Sequence[AuditHeadRow]:
-    """The head of every chain, by tenant."""
+    """Returns the head of every chain, by tenant."""
     return session.scalars(select(AuditHeadRow).order_by(AuditHeadRow.tenant_id)).all()
 
 
 def get_hashes(session: Reader, tenant_id: str, sequences: Collection[int]) -> dict[int, str]:
-    """The hashes of some events of a tenant, by their numbers."""
+    """Returns the hashes of some events of a tenant, by number."""
     found: dict[int, str] = {}
     wanted = sorted(sequences)
     for begin in range(0, len(wanted), _AT_A_TIME):
@@ -97,19 +97,19 @@ def get_hashes(session: Reader, tenant_id: str, sequences: Collection[int]) -> d
 
 
 def list_operation_resources(session: Reader, tenant_id: str, operation: str) -> list[str]:
-    """The resources that an operation was done to, each once."""
+    """Returns the distinct resources of an operation."""
     own = (AuditEventRow.tenant_id == tenant_id, AuditEventRow.operation == operation)
     found = select(AuditEventRow.resource).where(*own).distinct().order_by(AuditEventRow.resource)
     return list(session.scalars(found))
 
 
 def list_tenants(session: Reader) -> set[str]:
-    """Every tenant that has events or a head."""
+    """Returns every tenant that has events or a head."""
     known = set(session.scalars(select(AuditEventRow.tenant_id).distinct()))
     return known | set(session.scalars(select(AuditHeadRow.tenant_id)))
 
 
 def redact_subjects(session: Writer, tenant_id: str) -> None:
-    """Remove who acted from every event of a tenant."""
+    """Removes the subjects from every event of a tenant."""
     statement = update(AuditEventRow).where(AuditEventRow.tenant_id == tenant_id)
     session.execute(statement.values(subject_id=None, subject_salt=None))

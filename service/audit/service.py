@@ -1,4 +1,4 @@
-"""The edge of every stored write: one transaction, done once, and recorded in the chain of its tenant."""
+"""Stored writes: one transaction each, executed once and recorded in the chain of its tenant."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
@@ -32,7 +32,7 @@ from service.kit.security.keyring import Keyring
 from service.kit.security.principals import Principal, build_service_subject
 
 REPLAYED = "Idempotency-Replayed"
-"""Marks an answer that was given before."""
+"""Header that marks a repeated answer."""
 _SEAL = "audit seal"
 
 
@@ -49,18 +49,18 @@ IdempotencyKey = Annotated[
     Header(
         max_length=255,
         pattern=r"^[\x21-\x7e]*$",
-        description="Sent again with the same request within 24 hours, it gets the first answer again.",
+        description="A repeated request with the same key within 24 hours gets the first answer again.",
     ),
 ]
 ValidateOnly = Annotated[
     bool,
     BeforeValidator(_parse_boolean),
-    Query(description="Make every check and answer as if it were done, but store nothing."),
+    Query(description="Runs all checks and answers as if the write had been done, but stores nothing."),
 ]
 
 
 class WriteContext(NamedTuple):
-    """What a stored write knows of its request."""
+    """Context of a stored write from its request."""
 
     subject: Principal
     operation: str
@@ -97,13 +97,13 @@ Caller = Annotated[Principal, Depends(_get_caller)]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteOutcome:
-    """What a write did: its answer, and the resource as it was before and after.
+    """Outcome of a write: its answer, and the resource before and after.
 
-    The event goes to the chain of ``tenant_id``, by default that of the subject. ``headers`` belong to what
-    is stored and are left out where nothing is. ``once`` is added to the first answer only, kept nowhere.
-    ``also`` is what else the write changed, recorded before it. ``state`` is all that is stored of the
-    resource afterwards, where ``after`` says less; see :mod:`service.audit.records`. ``by_service`` names
-    what the service did by itself in the course of a write, such as letting a time pass that had come.
+    The event goes to the chain of ``tenant_id``, by default that of the subject. ``headers`` are sent only if
+    something is stored. ``once`` is added to the first answer only and never stored. ``also`` are other
+    changes of the write, recorded before it. ``state`` is the complete stored state of the resource, if
+    ``after`` has less; see :mod:`service.audit.records`. ``by_service`` is the name of an operation that the
+    service itself performed during the write, such as the expiry of a deadline.
     """
 
     resource: str
@@ -120,11 +120,14 @@ class WriteOutcome:
 
 
 def _ignore_subject(_session: Writer, _subject: Principal) -> None:
-    """What is remembered of who writes, where nobody has to be known later."""
+    """Default of ``note_subject``, which records nothing."""
 
 
 class Writes:
-    """Runs the stored writes of one database. ``note_subject`` remembers who writes, before each."""
+    """Executor of the stored writes of one database.
+
+    ``note_subject`` is called with the writer before each.
+    """
 
     def __init__(
         self,
@@ -138,7 +141,7 @@ class Writes:
         self._running = RunningKeys()
 
     def run(self, call: WriteContext, sent: object, do: Callable[[Writer], WriteOutcome]) -> Response:
-        """The answer to a write; ``sent`` is what tells its request from others with the same key."""
+        """Executes a write. ``sent`` identifies its request among others with the same key."""
         key = _build_key(call)
         with self._running.lock_key(key) if key else nullcontext(), self._database.open_writer() as session:
             if key:
@@ -159,9 +162,9 @@ class Writes:
         return _build_response(answer._replace(body=_render_body(change, change.once)))
 
     def replayed(self, call: WriteContext, sent: object) -> Response | None:
-        """The answer that a write got before, for those that work before their transaction.
+        """Returns the earlier answer to a write, for requests that do work before their transaction.
 
-        The world may have moved since, so that the same work would be refused.
+        The state may have changed since, so that the same work would be refused.
         """
         key = _build_key(call)
         if key is None:
@@ -171,7 +174,7 @@ class Writes:
         return None if kept is None else _build_replay(kept)
 
     def record(self, session: Writer, call: WriteContext, change: WriteOutcome) -> None:
-        """Append the events of a write to the chain of its tenant."""
+        """Appends the events of a write to the chain of its tenant."""
         for other in change.also:
             self.record(session, call, other)
         if change.by_service:
@@ -206,17 +209,17 @@ class Writes:
     def record_own_change(
         self, session: Writer, tenant_id: str, operation: str, change: WriteOutcome
     ) -> None:
-        """Append what the service did by itself, such as letting a deadline pass."""
+        """Appends an operation of the service itself, such as the expiry of a deadline."""
         self.record(session, WriteContext(build_service_subject(tenant_id), operation, "", ""), change)
 
     def verify_chain(self, session: Reader, tenant_id: str) -> ChainVerdict:
-        """Whether the chain of a tenant holds."""
+        """Verifies the chain of a tenant."""
         head = repository.get_head(session, tenant_id)
         with repository.stream_events(session, tenant_id) as events:
             return verify_chain(tenant_id, events, head, self._seal_key)
 
     def verify_all_chains(self, session: Reader, tenant_ids: Iterable[str]) -> list[ChainVerdict]:
-        """Whether the chains of all tenants hold, those included that only the audit knows."""
+        """Verifies the chains of all tenants, including those that only the audit has."""
         return [
             self.verify_chain(session, name)
             for name in sorted({*tenant_ids, *repository.list_tenants(session)})
@@ -228,7 +231,7 @@ _Prepared = TypeVar("_Prepared")
 
 @dataclass(frozen=True, slots=True)
 class TransactionSource:
-    """Gives handlers the transactions of one database. ``after_write`` is called after each stored write."""
+    """Transactions of one database for handlers. ``after_write`` is called after each stored write."""
 
     database: Database
     writes: Writes
@@ -236,11 +239,11 @@ class TransactionSource:
     after_write: Callable[[], None] = lambda: None
 
     def open_reader(self) -> AbstractContextManager[Reader]:
-        """A read transaction."""
+        """Opens a read transaction."""
         return self.database.open_reader()
 
     def open_writer(self) -> AbstractContextManager[Writer]:
-        """A write transaction outside of stored writes, which records only what it is told to."""
+        """Opens a write transaction outside of stored writes, which records only explicit changes."""
         return self.database.open_writer()
 
 
@@ -249,50 +252,50 @@ Transactions = Annotated[TransactionSource, from_state("transactions")]
 
 @dataclass(frozen=True, slots=True)
 class ReadRequest:
-    """A request that stores nothing, and the transactions to read in."""
+    """A request that stores nothing, with its read transactions."""
 
     transactions: TransactionSource
     subject: Principal
 
     @property
     def tenant_id(self) -> str:
-        """The tenant of whoever asks."""
+        """Tenant of the caller."""
         return self.subject.tenant_id
 
     def session(self) -> AbstractContextManager[Reader]:
-        """A read transaction."""
+        """Opens a read transaction."""
         return self.transactions.open_reader()
 
     def page(self, query: PageQuery, order: Order[Cursor], name: str, *filters: object) -> Page[Cursor]:
-        """The page of a list that ``query`` asks for; ``filters`` are all that chooses among its rows."""
+        """Returns the page of a list for ``query``. ``filters`` are all other parameters of the list."""
         return self.transactions.tokens.begin(query, order, name, self.tenant_id, *filters)
 
 
 @dataclass(frozen=True, slots=True)
 class WriteRequest:
-    """A request that stores something, and the transactions to do it in."""
+    """A request that stores something, with its transactions."""
 
     transactions: TransactionSource
     call: WriteContext
 
     @property
     def subject(self) -> Principal:
-        """Who asks for the write."""
+        """Subject of the write."""
         return self.call.subject
 
     @property
     def tenant_id(self) -> str:
-        """The tenant of whoever asks for it."""
+        """Tenant of the caller."""
         return self.call.subject.tenant_id
 
     def run(self, sent: object, do: Callable[[Writer], WriteOutcome]) -> Response:
-        """The answer to the write; ``sent`` is the body, in a list with what else tells it from others."""
+        """Executes the write. ``sent`` is the body, in a list with other values that identify the request."""
         response = self.transactions.writes.run(self.call, _plain(sent), do)
         self.transactions.after_write()
         return response
 
     async def replayed(self, sent: object) -> Response | None:
-        """The answer that the write got before."""
+        """Returns the earlier answer to the write, or None."""
         return await run_in_threadpool(self.transactions.writes.replayed, self.call, _plain(sent))
 
     async def run_prepared(
@@ -302,7 +305,7 @@ class WriteRequest:
         prepare: Callable[[], _Prepared],
         do: Callable[[Writer, _Prepared], WriteOutcome],
     ) -> Response:
-        """The answer to a write that takes long to prepare; done before, it is not prepared again."""
+        """Executes a write with a long preparation, which is skipped if an answer already exists."""
         answered = await self.replayed(sent)
         if answered is not None:
             return answered
@@ -311,7 +314,7 @@ class WriteRequest:
 
 
 def write_from(name: str) -> Any:  # noqa: ANN401
-    """A dependency on a write in the transactions that the application has under ``name`` in its state."""
+    """Returns a dependency on a write in the transactions at ``name`` of the application's state."""
 
     async def bind(
         call: WriteContextDependency, transactions: Annotated[TransactionSource, from_state(name)]
@@ -330,7 +333,7 @@ Write = Annotated[WriteRequest, write_from("transactions")]
 
 
 def _plain(sent: object) -> object:
-    """A request as JSON has it, of which its digest is made."""
+    """Returns a request as JSON values for its digest."""
     if isinstance(sent, BaseModel):
         return sent.model_dump(mode="json")
     return [_plain(part) for part in sent] if isinstance(sent, list) else sent
@@ -340,18 +343,18 @@ _HIDDEN = frozenset({"tenant_id", "subject_salt", "subject_digest"})
 
 
 def event_to_response(row: AuditEventRow) -> dict[str, Any]:
-    """An event as callers see it."""
+    """Returns the representation of an event."""
     names = [column.key for column in row.__table__.columns if column.key not in _HIDDEN]
     return {name: value for name in names if (value := getattr(row, name)) is not None}
 
 
 def list_history(session: Reader | Writer, tenant_id: str, resource: str) -> list[dict[str, Any]]:
-    """The events of one resource, in order."""
+    """Returns the events of one resource, in order."""
     return [event_to_response(row) for row in repository.list_resource_events(session, tenant_id, resource)]
 
 
 def list_writers(session: Reader | Writer, tenant_id: str, resource: str) -> list[str]:
-    """The names of the subjects that have written a resource, in order."""
+    """Returns the names of the subjects that have written a resource, in order."""
     events = list_history(session, tenant_id, resource)
     return [f"{event['subject_kind']}:{event['subject_id']}" for event in events if "subject_id" in event]
 
@@ -363,10 +366,11 @@ def find_deviations(
     documents: Iterable[tuple[str, object]],
     added: Collection[str] = (),
 ) -> Iterator[tuple[str, str]]:
-    """Resources of a collection that are not as their last event says, each with a code.
+    """Yields the resources of a collection that differ from their last event, each with a code.
 
-    ``documents`` are all that there are, by id. What a redaction has deleted is not missing. ``added`` are
-    members that events of an earlier version lack: what is written now has them and cannot pass for older.
+    ``documents`` are all existing ones by id. Resources that a redaction deleted are not missing. ``added``
+    are members that events of an earlier version lack: new documents have them and cannot pass for older
+    ones.
     """
     prefix = f"{collection}/"
     last = repository.get_last_states(session, tenant_id, prefix, REDACTION)
@@ -387,21 +391,21 @@ def find_deviations(
 
 
 def _drop_members(document: object, names: Collection[str]) -> object:
-    """A document without some members, at whatever depth."""
+    """Returns a document without some members, at any depth."""
     if isinstance(document, Mapping):
         return {name: _drop_members(value, names) for name, value in document.items() if name not in names}
     return [_drop_members(each, names) for each in document] if isinstance(document, list) else document
 
 
 def to_audit_columns(row: Base) -> dict[str, Any]:
-    """All that is stored of a row, what nobody is shown included."""
+    """Returns all stored columns of a row, including hidden ones."""
     columns = ((column.key, getattr(row, column.key), column.info) for column in row.__table__.columns)
     values = ((name, value) for name, value, info in columns if value is not None or info != LATER)
     return {name: value.astimezone(UTC) if isinstance(value, datetime) else value for name, value in values}
 
 
 def compute_document_digest(document: object) -> str:
-    """What an event holds of a resource."""
+    """Returns the digest of a resource for an event."""
     return idempotency.digest_json(document)
 
 

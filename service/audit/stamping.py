@@ -1,4 +1,4 @@
-"""Time stamps of an authority (RFC 3161): asked for by the guarded client, held against what was asked."""
+"""Time stamps of an authority (RFC 3161), requested by the guarded client and checked against the request."""
 
 import asyncio
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ MOST_BYTES: Final = 64 * 1024
 _OK: Final = 200
 _HEADERS: Final = {"content-type": "application/timestamp-query", "accept": "application/timestamp-reply"}
 _GRANTED: Final = frozenset({0, 1})
-"""Granted, as asked or with modifications (RFC 3161, section 2.4.2)."""
+"""Status "granted", without or with modifications (RFC 3161, section 2.4.2)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,9 +23,10 @@ class TimeStampAuthority:
     outbound: OutboundClient
 
     def stamp(self, data: bytes) -> bytes:
-        """The authority's answer, as it came: it is of this data and of this question.
+        """Returns the unmodified answer of the authority, after a check of its data and nonce.
 
-        Its signature is checked by whoever holds the authority's certificate, as with ``openssl ts -verify``.
+        Its signature must be verified with the authority's certificate, for example by ``openssl ts
+        -verify``.
         """
         from rfc3161_client import (  # noqa: PLC0415  # few ask for time stamps
             HashAlgorithm,

@@ -1,4 +1,4 @@
-"""The chain of events of each tenant, and its head."""
+"""Tables of the audit chains and their heads."""
 
 from datetime import datetime
 
@@ -9,7 +9,7 @@ from service.kit.database.engine import SECRET, Base, UtcDateTime
 
 
 class AuditEventRow(Base):
-    """One write. The subject can be redacted, because the hash covers its salted digest."""
+    """A stored write. Its subject can be redacted, because the hash covers its salted digest."""
 
     __tablename__ = "audit_events"
     __table_args__ = (Index("ix_audit_events_resource", "tenant_id", "resource", "sequence"),)
@@ -27,7 +27,7 @@ class AuditEventRow(Base):
     before_digest: Mapped[str | None] = mapped_column(String(64))
     after_digest: Mapped[str | None] = mapped_column(String(64))
     state_digest: Mapped[str | None] = mapped_column(String(64))
-    """Of all that is stored of the resource; absent where it is gone, and from older events."""
+    """Digest of the complete stored state. Absent after a deletion and in older events."""
     previous_hash: Mapped[str] = mapped_column(String(64))
     hash: Mapped[str] = mapped_column(String(64))
 
@@ -35,7 +35,7 @@ class AuditEventRow(Base):
 class AuditHeadRow(Base):
     """The last event of a tenant, sealed with a key that is not in the database.
 
-    Whoever cuts the chain's end off would have to forge the seal. Every write locks this row last.
+    Cutting off the end of the chain would need a forged seal. Every write locks this row last.
     """
 
     __tablename__ = "audit_heads"

@@ -1,4 +1,4 @@
-"""One verification for everybody who asks: the chain, where it has to reach, and what is stored beside it."""
+"""Verification of audit chains, expected heads and stored rows."""
 
 import json
 from collections import Counter
@@ -19,7 +19,7 @@ UNREADABLE: Final = "UNREADABLE"
 
 
 class ChainHead(NamedTuple):
-    """The end of a chain at some time: number and hash of its last event then."""
+    """End of a chain at some time: number and hash of its last event."""
 
     tenant_id: str
     sequence: int
@@ -27,7 +27,7 @@ class ChainHead(NamedTuple):
 
 
 class Verification(NamedTuple):
-    """Whether the chain of a tenant holds, and what is stored otherwise than it says."""
+    """Verdict on a tenant's chain, and the stored rows that deviate from it."""
 
     verdict: ChainVerdict
     changed: tuple[Deviation, ...]
@@ -35,16 +35,16 @@ class Verification(NamedTuple):
 
     @property
     def is_valid(self) -> bool:
-        """Whether nothing is wrong."""
+        """True if there is no fault."""
         return self.verdict.fault is None and not self.changed
 
     @property
     def fault_count(self) -> int:
-        """How much is wrong."""
+        """Number of faults."""
         return len(self.changed) + (self.verdict.fault is not None)
 
     def count_gaps(self) -> list[dict[str, Any]]:
-        """What cannot be said, by collection."""
+        """Returns the gaps of the verification by collection."""
         counted = Counter((resource.partition("/")[0], code) for resource, code in self.gaps)
         return [
             {"collection": collection, "code": code, "detail": GAPS[code], "resource_count": count}
@@ -52,7 +52,7 @@ class Verification(NamedTuple):
         ]
 
     def to_response(self) -> dict[str, Any]:
-        """The verification as callers see it."""
+        """Returns the representation of the verification."""
         verdict = self.verdict
         answer: dict[str, Any] = {
             "valid": self.is_valid,
@@ -71,7 +71,7 @@ class Verification(NamedTuple):
 
 
 class Verifier:
-    """Verifies the record of one service: chains, and all that ``held`` holds against them."""
+    """Verifier of one service's chains and of the rows in ``held``."""
 
     def __init__(self, writes: Writes, held: Sequence[CheckedTables]) -> None:
         self._writes = writes
@@ -80,7 +80,7 @@ class Verifier:
     def verify_tenant(
         self, session: Reader, tenant_id: str, expected: Iterable[ChainHead] = ()
     ) -> Verification:
-        """Whether the record of a tenant holds, and reaches the heads that are expected of it."""
+        """Verifies the record of a tenant and the heads that are expected in it."""
         verdict = self._verify_chain(session, tenant_id)
         if verdict.fault is None:
             verdict = verdict._replace(fault=_find_unreached_head(session, tenant_id, expected))
@@ -102,14 +102,14 @@ class Verifier:
     def list_tenants(
         self, session: Reader, known: Iterable[str], expected: Iterable[ChainHead] = ()
     ) -> list[str]:
-        """Every tenant that is to be verified, those included that only the audit or an export knows."""
+        """Returns every tenant to verify, including those that only the audit or an export has."""
         told = {head.tenant_id for head in expected}
         return sorted({*known, *repository.list_tenants(session), *told, SYSTEM_TENANT})
 
     def verify_all(
         self, session: Reader, known: Iterable[str], expected: Sequence[ChainHead] = ()
     ) -> list[Verification]:
-        """Whether the records of all tenants hold."""
+        """Verifies the records of all tenants."""
         return [
             self.verify_tenant(session, name, [head for head in expected if head.tenant_id == name])
             for name in self.list_tenants(session, known, expected)
@@ -117,7 +117,7 @@ class Verifier:
 
 
 def _find_deviations(held: CheckedTables, session: Reader, tenant_id: str) -> Iterator[Deviation]:
-    """What a check finds; a row that the service cannot read was not written by it."""
+    """Yields the deviations of a check. A row that the service cannot parse was not written by it."""
     try:
         yield from held.check(session, tenant_id)
     except ValueError:
@@ -125,31 +125,36 @@ def _find_deviations(held: CheckedTables, session: Reader, tenant_id: str) -> It
 
 
 def _find_unreached_head(session: Reader, tenant_id: str, expected: Iterable[ChainHead]) -> ChainFault | None:
-    """The first exported head that the chain does not have any more."""
+    """Returns a fault for the first expected head that the chain does not contain, or None."""
     wanted = sorted(set(expected))
     hashes = repository.get_hashes(session, tenant_id, {head.sequence for head in wanted})
     for head in wanted:
         found = hashes.get(head.sequence)
         if found is None:
-            return ChainFault(head.sequence, END_CUT_OFF, "an event of this number was exported as the head")
+            return ChainFault(
+                head.sequence, END_CUT_OFF, "an event with this number was exported as the head"
+            )
         if found != head.hash:
             return ChainFault(head.sequence, NOT_AS_EXPORTED, "the head was exported with another hash")
     return None
 
 
 def list_heads(session: Reader) -> list[ChainHead]:
-    """Where every chain ends now."""
+    """Returns the current head of every chain."""
     return [ChainHead(row.tenant_id, row.sequence, row.hash) for row in repository.list_heads(session)]
 
 
 def parse_head(tenant_id: str, text: str) -> ChainHead:
-    """A head as callers of the API write it: number and hash."""
+    """Parses a head in the form of the API, number and hash."""
     sequence, _, event_hash = text.partition(":")
     return ChainHead(tenant_id, int(sequence), event_hash)
 
 
 def parse_exported_heads(lines: Iterable[str]) -> list[ChainHead]:
-    """The heads of a file of exports, each once; a :class:`ValueError` names the line that is none."""
+    """Parses the distinct heads of an export file.
+
+    Raises :class:`ValueError` with an invalid line's number.
+    """
     found: dict[ChainHead, None] = {}
     for number, line in enumerate(lines, 1):
         if not line.strip():
@@ -158,5 +163,5 @@ def parse_exported_heads(lines: Iterable[str]) -> list[ChainHead]:
             for head in json.loads(line)["heads"]:
                 found[ChainHead(str(head["tenant_id"]), int(head["sequence"]), str(head["hash"]))] = None
         except (ValueError, KeyError, TypeError):
-            raise ValueError(f"line {number} is no export of heads") from None
+            raise ValueError(f"line {number} is not an export of heads") from None
     return list(found)

@@ -1,1 +1,1 @@
-"""GPU nodes: how they join, what they are, and what they may run."""
+"""GPU nodes: enrolment, inventory and leases."""

@@ -1,4 +1,4 @@
-"""The credential of a node: issued, confirmed by its first use, replaced, and noticed when it is stolen."""
+"""Credentials of nodes: issued, confirmed by their first use, replaced, and quarantined after theft."""
 
 import hmac
 from collections.abc import Callable, Mapping, Sequence
@@ -41,27 +41,27 @@ ROTATED_AFTER = LIFE * 2 / 3
 CREDENTIAL_REUSED = "CREDENTIAL_REUSED"
 TWO_HOSTS = "TWO_HOSTS"
 OPERATOR = "OPERATOR"
-"""Why a node is quarantined."""
+"""Reasons of a quarantine."""
 _DIGESTS = "node credential digests"
 
 
 @dataclass(frozen=True, slots=True)
 class NodeCredentials:
-    """Issues credentials under the key that their digests are made with."""
+    """Issuer of credentials, with the key for their digests."""
 
     digest_key: bytes
 
     @classmethod
     def from_keyring(cls, keyring: Keyring) -> "NodeCredentials":
-        """The rules under a service's secret."""
+        """Derives the issuer from a service's secret."""
         return cls(keyring.derive_key(_DIGESTS))
 
     def compute_digest(self, credential: str) -> str:
-        """What is kept of a credential."""
+        """Returns the stored digest of a credential."""
         return digest_credential(credential, self.digest_key)
 
     def issue_credential(self, session: Writer, node: NodeRow) -> tuple[str, int]:
-        """The next generation of a locked node, pending; asked again before its use, it is made anew."""
+        """Issues the next generation for a locked node, pending until its use. An unused one is replaced."""
         known = repository.list_credentials(session, node.id)
         secret = mint_credential(NODE, node.id)
         generation = known[0].generation if known else 0
@@ -86,25 +86,25 @@ class NodeCredentials:
 
 
 def build_subject(node: NodeRow) -> Principal:
-    """Who a node is."""
+    """Returns the subject of a node."""
     return Principal(PrincipalKind.NODE, node.id, node.tenant_id, NODE_SCOPES)
 
 
 def build_node_call(node: NodeRow, operation: str) -> WriteContext:
-    """What the audit says of something that a node's request brought about beside its operation."""
+    """Returns the audit context of a change that a node's request causes besides its operation."""
     state = request_ids.get() or {}
     return WriteContext(build_subject(node), operation, "", state.get("request_id", ""))
 
 
 def build_audit_state(node: NodeRow) -> Mapping[str, Any]:
-    """What the audit digests of a node."""
+    """Returns the members of a node that the audit digests."""
     own = ("id", "name", "device", "state", "reason", "installation_id")
     names = (*own, "rotate_requested", "barred_at", "version")
     return {name: getattr(node, name) for name in names}
 
 
 def record_change(session: Writer, node: NodeRow, before: Mapping[str, Any]) -> WriteOutcome:
-    """A node after a change of its state."""
+    """Returns the outcome of a change of a node's state."""
     node.version += 1
     session.flush()
     return WriteOutcome(
@@ -117,9 +117,9 @@ def record_change(session: Writer, node: NodeRow, before: Mapping[str, Any]) -> 
 
 
 def quarantine_node(session: Writer, node: NodeRow, reason: str) -> WriteOutcome | None:
-    """Give a locked node nothing any more, and take its lease; None if it is out already.
+    """Quarantines a locked node and withdraws its lease. Returns None if it is already out of service.
 
-    Theft outweighs the word of an operator, who could else resume a node whose credential is in two hands.
+    Theft overrides a quarantine by an operator, who could otherwise resume a node with a stolen credential.
     """
     if node.state == REVOKED or (node.state == QUARANTINED and node.reason != OPERATOR):
         return None
@@ -130,7 +130,10 @@ def quarantine_node(session: Writer, node: NodeRow, reason: str) -> WriteOutcome
 
 
 class NodeAuthenticator:
-    """From the credential of a node to its subject, by the database: a change counts at once."""
+    """Authentication of a node by its credential.
+
+    It reads the database, so that a change has immediate effect.
+    """
 
     def __init__(
         self,
@@ -146,14 +149,14 @@ class NodeAuthenticator:
         self._has_tenant = has_tenant
 
     async def __call__(self, credential: str) -> Principal:
-        """The subject behind ``credential``, looked up in a thread."""
+        """Returns the subject of ``credential``, which is looked up in a thread."""
         return await run_in_threadpool(self.check_credential, credential)
 
     def check_credential(self, credential: str) -> Principal:
-        """The subject behind ``credential``."""
+        """Returns the subject of ``credential``."""
         node_id = parse_id(credential) or ""
         if not is_well_formed(credential):
-            raise build_unauthorized("The credential is not whole: a part was mistyped")
+            raise build_unauthorized("The credential is incomplete or mistyped")
         digest = self._credentials.compute_digest(credential)
         with self._database.open_reader() as session:
             node = repository.find_node_by_id(session, node_id)
@@ -168,7 +171,7 @@ class NodeAuthenticator:
         return build_subject(node)
 
     def _settle_credential(self, node: NodeRow, generation: int, digest: str) -> None:
-        """Confirm a pending credential; whoever uses a retired one quarantines the node."""
+        """Confirms a pending credential. The use of a retired one quarantines the node."""
         with self._database.open_writer() as session:
             locked = repository.lock_node(session, node.tenant_id, node.id)
             known = repository.list_credentials(session, node.id)
@@ -184,9 +187,7 @@ class NodeAuthenticator:
             if change is not None:
                 self._writes.record(session, build_node_call(locked, "quarantine_node"), change)
         if is_reused:
-            raise build_unauthorized(
-                "The credential was replaced before it was used again: the node is quarantined"
-            )
+            raise build_unauthorized("The credential was replaced before this use: the node is quarantined")
 
     def _confirm_credential(
         self, session: Writer, node: NodeRow, row: NodeCredentialRow, earlier: Sequence[NodeCredentialRow]
@@ -209,7 +210,7 @@ def _find_refusal(node: NodeRow, row: NodeCredentialRow, time: datetime) -> Unau
     if node.state == REVOKED:
         return build_unauthorized("The node is revoked")
     if row.state == WITHDRAWN:
-        return build_unauthorized("The node was enrolled again: its earlier credentials do not work")
+        return build_unauthorized("The node was enrolled again, so its earlier credentials are invalid")
     if row.state != RETIRED and row.expires_at <= time:
         return build_unauthorized("The credential has expired: enrol the node again")
     return None

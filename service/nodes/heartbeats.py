@@ -1,7 +1,7 @@
-"""What this process has heard of nodes since it was last written down.
+"""Heartbeats that this process has received since they were last written.
 
-A heartbeat of a node that says nothing new is kept in memory. Its row is written at every fifteenth, with
-those of all others that are due in one transaction: less than a tenth of a write for each.
+A heartbeat without news is kept in memory. A node's row is written at every fifteenth one, with all other due
+nodes in one transaction: less than a tenth of a write per heartbeat.
 """
 
 import threading
@@ -18,15 +18,15 @@ from service.protocol.nodes import NodeHeartbeatRequest
 HEARTBEAT_SECONDS = 30.0
 BEATS_A_WRITE = 15
 SILENCE = timedelta(seconds=150)
-"""After which a node that this process has heard counts as unreachable."""
+"""Silence after which a node that this process has heard counts as unreachable."""
 SILENCE_ELSEWHERE = SILENCE + timedelta(seconds=HEARTBEAT_SECONDS * BEATS_A_WRITE)
-"""The same for a node of which the process knows only what another has written."""
+"""Silence after which a node that only other processes have heard counts as unreachable."""
 _FORGOTTEN_AFTER = timedelta(hours=1)
 
 
 @dataclass(slots=True)
 class LastHeartbeat:
-    """What a node said last, and how many of its heartbeats are not written."""
+    """Last heartbeat of a node, and the number of its unwritten heartbeats."""
 
     tenant_id: str
     at: datetime
@@ -35,7 +35,7 @@ class LastHeartbeat:
 
 
 class HeartbeatRegistry:
-    """The nodes that this process has heard."""
+    """Nodes that this process has heard."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -45,7 +45,7 @@ class HeartbeatRegistry:
     def record_heartbeat(
         self, row: NodeRow, at: datetime, beat: NodeHeartbeatRequest, *, is_written: bool
     ) -> None:
-        """Keep what a node said; what it says first is written at the next occasion."""
+        """Records a heartbeat. The first one of a node is due for writing immediately."""
         said = {"activity": beat.activity, "spool": beat.spool.model_dump(mode="json")}
         with self._lock:
             before = self._heard.get(row.id)
@@ -53,7 +53,7 @@ class HeartbeatRegistry:
             self._heard[row.id] = LastHeartbeat(row.tenant_id, at, said, 0 if is_written else unwritten)
 
     def write(self, least: int = BEATS_A_WRITE) -> int:
-        """Write down the nodes of which so many heartbeats are not written; their number."""
+        """Writes the nodes with at least this many unwritten heartbeats. Returns their number."""
         with self._lock:
             due = {node_id: heard for node_id, heard in self._heard.items() if heard.unwritten >= least}
             latest = max((heard.at for heard in self._heard.values()), default=None)
@@ -70,7 +70,7 @@ class HeartbeatRegistry:
         return len(due)
 
     def get_status(self, row: NodeRow, time: datetime) -> dict[str, Any]:
-        """What is known of a node: its last sign of life, and what it said then."""
+        """Returns reachability, time and content of the last heartbeat of a node."""
         heard = self._heard.get(row.id)
         if heard is not None and (row.last_seen_at is None or heard.at >= row.last_seen_at):
             return {

@@ -1,4 +1,4 @@
-"""How much a node hands in a day (UTC): what it sends is kept for ever, so each day has an end to it."""
+"""Daily limits (UTC) of the data that a node submits, since it is stored permanently."""
 
 from datetime import UTC, datetime, time, timedelta
 from typing import NamedTuple
@@ -11,7 +11,7 @@ from service.nodes.tables import NodeIntakeRow
 
 
 class IntakeQuota(NamedTuple):
-    """What one node may hand in a day; 0 for any number."""
+    """Limits of one node per day; 0 for no limit."""
 
     results: int
     result_bytes: int
@@ -20,7 +20,7 @@ class IntakeQuota(NamedTuple):
 
 
 def open_intake(session: Writer, node: Principal) -> NodeIntakeRow:
-    """What a node has handed in today, locked until the transaction ends: the same is never counted twice."""
+    """Returns the counts of a node for today, locked until the transaction ends."""
     row = repository.lock_intake(session, node.tenant_id, node.id)
     today = repository.get_time(session).astimezone(UTC).date().isoformat()
     if row.day != today:
@@ -30,13 +30,13 @@ def open_intake(session: Writer, node: Principal) -> NodeIntakeRow:
 
 
 def count_result(session: Writer, row: NodeIntakeRow, size: int, quota: IntakeQuota) -> None:
-    """Count one more result of so many bytes; refused where the day has no room for it."""
+    """Counts a result of this size. Raises NodeQuotaSpent above the daily limit."""
     row.results, row.result_bytes = row.results + 1, row.result_bytes + size
     _check_quota(session, (row.results, quota.results), (row.result_bytes, quota.result_bytes))
 
 
 def count_inventory(session: Writer, row: NodeIntakeRow, size: int, quota: IntakeQuota) -> None:
-    """Count one more inventory of so many bytes; refused where the day has no room for it."""
+    """Counts an inventory of this size. Raises NodeQuotaSpent above the daily limit."""
     row.inventories, row.inventory_bytes = row.inventories + 1, row.inventory_bytes + size
     _check_quota(session, (row.inventories, quota.inventories), (row.inventory_bytes, quota.inventory_bytes))
 
@@ -44,12 +44,12 @@ def count_inventory(session: Writer, row: NodeIntakeRow, size: int, quota: Intak
 def _check_quota(session: Writer, *counts: tuple[int, int]) -> None:
     if any(most and count > most for count, most in counts):
         seconds = _count_seconds_left(repository.get_time(session))
-        detail = "The node has handed in what it may in a day (UTC): send the same again tomorrow"
+        detail = "The node has reached its daily limit (UTC): send the same request again tomorrow"
         raise NodeQuotaSpent(detail, headers={"Retry-After": str(seconds)})
     session.flush()
 
 
 def _count_seconds_left(at: datetime) -> int:
-    """Whole seconds until the day is over."""
+    """Returns the whole seconds until the end of the day."""
     tomorrow = datetime.combine(at.astimezone(UTC).date() + timedelta(days=1), time(), UTC)
     return max(1, int((tomorrow - at).total_seconds()) + 1)

@@ -1,4 +1,4 @@
-"""The rules of leases: asked for, claimed, renewed, completed, cancelled, lost.
+"""Rules of leases: request, claim, renewal, completion, cancellation and loss.
 
 Every write of a holder carries its fencing token, and every write that takes a lease from its holder raises
 it. Locks are taken in the order node, lease.
@@ -51,19 +51,19 @@ from service.protocol.suites import BenchmarkSuite
 LEASE_SECONDS = 90.0
 RENEW_SECONDS = 30.0
 GRACE_SECONDS = 30.0
-"""After a lease has ended, before it is granted anew: the node's clock may be late."""
+"""Seconds between the end of a lease and its next grant, since the node's clock may be late."""
 MOST_LOSSES = 3
-"""Attempts that may be lost before a run is dead."""
+"""Number of lost attempts after which a run is dead."""
 MOST_ATTEMPTS = 50
-"""Attempts of any ending, so that a run that is given back again and again ends too."""
+"""Limit of attempts with any ending, so that a run that is repeatedly released also ends."""
 RELEASED_SECONDS = 30.0
-"""Before a run that was given back is granted again."""
+"""Seconds before a released run is granted again."""
 STARTING_SECONDS = 60.0
-"""Of every repeat, for its process to start, beside the timeout that the suite gives it."""
+"""Seconds for the start of a repeat's process, in addition to the timeout of the suite."""
 OVERRUN_SECONDS = 300.0
-"""For a node to end a run whose runtime is over; later it cannot renew."""
+"""Seconds for a node to end a run after its runtime. After that it cannot renew."""
 LONGEST_WAIT = timedelta(days=7)
-"""For a run to be granted, from when it was asked for."""
+"""Longest wait of a run for its grant, from its request."""
 _HELD_SECONDS = LEASE_SECONDS + GRACE_SECONDS
 _BUSY_SECONDS = 30
 _AT_ONCE = 100
@@ -74,7 +74,7 @@ ReceiptStanding = Literal["current", "late", "unknown"]
 
 
 class RunStanding(NamedTuple):
-    """How a run stands."""
+    """State of a run."""
 
     run_id: str
     state: RunState
@@ -98,11 +98,11 @@ def request_run(
     suite: BenchmarkSuite,
     seed: int,
 ) -> None:
-    """Ask for a run: on one node, or on any of the tenant that measures ``device``."""
+    """Requests a run on one node, or on any node of the tenant that measures ``device``."""
     if target_node_id is not None and not repository.is_known_node(
         session, tenant_id, target_node_id, device
     ):
-        detail = f"there is no node of this id that measures {device}"
+        detail = f"there is no node with this id that measures {device}"
         raise Unprocessable("A member refers to nothing", FieldError("/node_id", "UNKNOWN_REFERENCE", detail))
     repeats = sum(benchmark.repeats for benchmark in suite.benchmarks)
     row = LeaseRow(
@@ -124,7 +124,7 @@ def request_run(
 
 
 def claim_lease(session: Writer, node: Principal, asked: LeaseClaimRequest) -> Granted | None:
-    """Something to run, or None. Asked again under the same id, it is the lease that is held already."""
+    """Returns a granted lease, or None. Repeating the request returns the lease that it was granted."""
     row = repository.lock_node(session, node.tenant_id, node.id)
     if row is None:
         raise NodeNotFound
@@ -168,11 +168,11 @@ def claim_lease(session: Writer, node: Principal, asked: LeaseClaimRequest) -> G
 
 
 def _find_running_lease(session: Writer, node: Principal) -> LeaseRow | None:
-    """The lease that a node holds, unless it has lapsed."""
+    """Returns the lease that a node holds, unless it has lapsed."""
     held = repository.lock_running_lease(session, node.id)
     if held is None or held.due_at is None or held.due_at > repository.get_time(session):
         return held
-    _mark_lost(session, held)  # another transaction had it locked when those that lapsed were settled
+    _mark_lost(session, held)  # another transaction held its lock when lapsed leases were expired
     return None
 
 
@@ -195,7 +195,7 @@ def _to_lease(session: Writer, row: LeaseRow) -> Granted:
 def renew_lease(
     session: Writer, node: Principal, lease_id: str, renewal: LeaseRenewalRequest
 ) -> LeaseRenewal:
-    """Hold on to a lease, unless it has ended or its node has overrun it by far."""
+    """Renews a lease, unless it has ended or has exceeded its runtime by too much."""
     held = RowLease(lease_id, renewal.fencing_token)
     values = _to_progress(renewal)
     try:
@@ -206,14 +206,17 @@ def renew_lease(
         raise _build_stale_error(session, node, lease_id) from None
     over = _compute_overrun_seconds(session, row)
     if over > OVERRUN_SECONDS:
-        raise StaleLease("The runtime is over: the lease is not renewed")
+        raise StaleLease("The runtime has been exceeded, so the lease is not renewed")
     return LeaseRenewal(lease_seconds=LEASE_SECONDS, cancel=row.cancel_requested or over > 0)
 
 
 def complete_lease(
     session: Writer, node: Principal, lease_id: str, completion: LeaseCompletionRequest
 ) -> LeaseCompletion:
-    """End a lease as its holder says. Said again under the same token, the answer is the same."""
+    """Ends a lease with the outcome of its holder.
+
+    Repeating it under the same token returns the same answer.
+    """
     held = RowLease(lease_id, completion.fencing_token)
     reason = None if completion.reason is MISSING else completion.reason
     detail = None if completion.detail is MISSING else completion.detail
@@ -257,7 +260,7 @@ def _find_completion(
 
 
 def _compute_overrun_seconds(session: Writer, row: LeaseRow) -> float:
-    """By how long an attempt has outlasted its runtime; below 0 before that."""
+    """Returns the seconds by which an attempt has exceeded its runtime, negative before that."""
     begun_at = row.begun_at or repository.get_time(session)
     return (repository.get_time(session) - begun_at).total_seconds() - row.runtime_seconds
 
@@ -272,12 +275,15 @@ def _to_progress(said: LeaseRenewalRequest | LeaseCompletionRequest) -> dict[str
 
 def _build_stale_error(session: Session, node: Principal, lease_id: str) -> Conflict | LeaseNotFound:
     if repository.was_granted(session, node.tenant_id, node.id, lease_id):
-        return StaleLease("", FieldError("/fencing_token", "STALE", "the lease is not held under it"))
+        return StaleLease("", FieldError("/fencing_token", "STALE", "the lease is not held under this token"))
     return LeaseNotFound()
 
 
 def expire_lapsed(session: Writer, *conditions: ColumnElement[bool]) -> int:
-    """Count leases that ended unsaid as lost: their runs wait for the next attempt, or are dead."""
+    """Marks lapsed leases as lost: their runs wait for the next attempt, or are dead.
+
+    Returns their number.
+    """
     lapsed = repository.lock_free_leases(
         session, repository.build_lapsed_condition(), *conditions, limit=_AT_ONCE
     )
@@ -301,7 +307,7 @@ def _mark_lost(session: Writer, row: LeaseRow) -> None:
 
 
 def withdraw_lease(session: Writer, node_id: str) -> None:
-    """Take the lease that a node holds from it; the attempt is not counted as lost."""
+    """Withdraws the lease of a node. The attempt does not count as lost."""
     row = repository.lock_running_lease(session, node_id)
     if row is not None:
         state = CANCELLED if row.cancel_requested else WAITING
@@ -320,13 +326,13 @@ def _end_lease(session: Writer, row: LeaseRow, outcome: str, state: str, **value
 
 
 def fail_targeted_runs(session: Writer, tenant_id: str, node_id: str) -> None:
-    """Fail the runs that wait for one node, which will never come."""
+    """Fails the runs that wait for a node that is revoked."""
     for row in repository.lock_targeted_leases(session, tenant_id, node_id):
         repository.end_waiting_lease(session, row, FAILED, reason="NODE_REVOKED")
 
 
 def cancel_run(session: Writer, tenant_id: str, run_id: str) -> RunStanding:
-    """Cancel a run: at once while it waits; one that is running ends when its node hears of it."""
+    """Cancels a run, immediately if it waits. A running one ends when its node receives the request."""
     row = repository.lock_lease(session, tenant_id, run_id)
     if row is None:
         raise LeaseNotFound
@@ -341,7 +347,7 @@ def cancel_run(session: Writer, tenant_id: str, run_id: str) -> RunStanding:
 
 
 def list_standings(session: Session, tenant_id: str, run_ids: Iterable[str]) -> dict[str, RunStanding]:
-    """How runs of a tenant stand, by id."""
+    """Returns the states of runs of a tenant, by id."""
     return {row.id: _to_standing(row) for row in repository.list_leases(session, tenant_id, run_ids)}
 
 
@@ -351,7 +357,7 @@ def build_standing_condition(
     states: Sequence[RunState] = (),
     node_id: str | None = None,
 ) -> ColumnElement[bool]:
-    """For a listing of runs: whether the one of ``run_id`` is in one of ``states``, and on a node."""
+    """Returns a condition for lists of runs: state of the run with ``run_id`` in ``states``, and its node."""
     conditions = [LeaseRow.id == run_id]
     if states:
         conditions.append(LeaseRow.state.in_(states))
@@ -378,7 +384,7 @@ def _to_standing(row: LeaseRow) -> RunStanding:
 def resolve_receipt_state(
     session: Writer, *, tenant_id: str, node_id: str, run_id: str, fencing_token: int, nonce: str
 ) -> ReceiptStanding:
-    """What the lease under which something was measured is now, and stays until the transaction ends."""
+    """Returns the state of the lease of a measurement, which is locked until the transaction ends."""
     repository.lock_lease_shared(session, tenant_id, run_id)
     grant = repository.get_grant(session, RowLease(run_id, fencing_token), tenant_id, node_id)
     if grant is None or not secrets.compare_digest(grant.nonce, nonce):
@@ -387,25 +393,25 @@ def resolve_receipt_state(
 
 
 def was_granted_run(session: Session, *, tenant_id: str, node_id: str, run_id: str) -> bool:
-    """Whether a node was ever granted a run, under whichever token."""
+    """Returns true if a node was ever granted a run, under any token."""
     return repository.was_granted(session, tenant_id, node_id, run_id)
 
 
 def find_grant_time(
     session: Session, *, tenant_id: str, node_id: str, run_id: str, fencing_token: int
 ) -> datetime | None:
-    """When a node was granted a run under a token; None if it never was."""
+    """Returns the time at which a node was granted a run under a token, or None."""
     grant = repository.get_grant(session, RowLease(run_id, fencing_token), tenant_id, node_id)
     return None if grant is None else grant.granted_at
 
 
 def is_known_node(session: Session, tenant_id: str, node_id: str, device: str) -> bool:
-    """Whether a tenant has a node, not revoked, that measures ``device``: it can be asked for a run."""
+    """Returns true if a tenant has a node that is not revoked and measures ``device``."""
     return repository.is_known_node(session, tenant_id, node_id, device)
 
 
 def expire_abandoned(session: Writer) -> dict[str, int]:
-    """End what nobody claims: count lapsed leases as lost, and fail runs that have waited too long."""
+    """Expires lapsed leases and fails runs that have waited too long. Returns their numbers."""
     leases.repair_spans(session, LeaseRow)
     lost = expire_lapsed(session)
     since = leases.get_time_after(-LONGEST_WAIT.total_seconds())

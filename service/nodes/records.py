@@ -1,4 +1,4 @@
-"""What the audit holds of nodes with their credentials, and of the tokens by which they join."""
+"""Audit records of nodes, their credentials and enrolment tokens."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""Every query of nodes and leases."""
+"""Queries of nodes and leases."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
@@ -31,17 +31,17 @@ if TYPE_CHECKING:
 
 
 def get_time(session: Session) -> datetime:
-    """The database's time."""
+    """Returns the database's time."""
     return leases.read_database_time(session)
 
 
 def get_node(session: Session, tenant_id: str, node_id: str) -> NodeRow | None:
-    """A node of a tenant."""
+    """Returns a node of a tenant, or None."""
     return session.scalars(_select_node(tenant_id, node_id)).one_or_none()
 
 
 def lock_node(session: Writer, tenant_id: str, node_id: str) -> NodeRow | None:
-    """A node of a tenant, locked until the transaction ends; before any of its leases."""
+    """Returns a node, locked until the transaction ends, or None. The lock precedes those of its leases."""
     return session.scalars(_select_node(tenant_id, node_id).with_for_update()).one_or_none()
 
 
@@ -50,7 +50,10 @@ def _select_node(tenant_id: str, node_id: str) -> Any:  # noqa: ANN401
 
 
 def build_claimable_conditions(row: NodeRow) -> tuple[ColumnElement[bool], ...]:
-    """Leases that a node may claim now; none while it holds one."""
+    """Returns the conditions of leases that a node may claim now.
+
+    They match nothing while it holds a lease.
+    """
     held = aliased(LeaseRow)
     is_busy = exists().where(held.node_id == row.id, held.state == RUNNING)
     return (
@@ -63,24 +66,24 @@ def build_claimable_conditions(row: NodeRow) -> tuple[ColumnElement[bool], ...]:
 
 
 def lock_running_lease(session: Writer, node_id: str) -> LeaseRow | None:
-    """The lease that a node holds, locked until the transaction ends."""
+    """Returns the lease that a node holds, locked until the transaction ends, or None."""
     held = select(LeaseRow).where(LeaseRow.node_id == node_id, LeaseRow.state == RUNNING)
     options = {"populate_existing": True}
     return session.scalars(held.with_for_update(), execution_options=options).one_or_none()
 
 
 def get_lease(session: Session, tenant_id: str, lease_id: str) -> LeaseRow | None:
-    """A lease of a tenant."""
+    """Returns a lease of a tenant, or None."""
     return session.scalars(_select_lease(tenant_id, lease_id)).one_or_none()
 
 
 def lock_lease(session: Writer, tenant_id: str, lease_id: str) -> LeaseRow | None:
-    """A lease of a tenant, locked until the transaction ends."""
+    """Returns a lease of a tenant, locked until the transaction ends, or None."""
     return session.scalars(_select_lease(tenant_id, lease_id).with_for_update()).one_or_none()
 
 
 def lock_lease_shared(session: Writer, tenant_id: str, lease_id: str) -> None:
-    """Let nobody change a lease until the transaction ends; several may hold it so."""
+    """Takes a shared lock on a lease until the transaction ends."""
     session.execute(_select_lease(tenant_id, lease_id).with_for_update(read=True))
 
 
@@ -90,26 +93,26 @@ def _select_lease(tenant_id: str, lease_id: str) -> Any:  # noqa: ANN401
 
 
 def lock_free_leases(session: Writer, *conditions: ColumnElement[bool], limit: int) -> Sequence[LeaseRow]:
-    """Leases that meet ``conditions`` and that nobody else is changing, locked."""
+    """Returns leases that meet ``conditions`` and that no other transaction has locked, locked."""
     found = select(LeaseRow).where(*conditions).order_by(LeaseRow.due_at, LeaseRow.id).limit(limit)
     options = {"populate_existing": True}
     return session.scalars(found.with_for_update(skip_locked=True), execution_options=options).all()
 
 
 def lock_targeted_leases(session: Writer, tenant_id: str, node_id: str) -> Sequence[LeaseRow]:
-    """Leases that wait for one node, locked."""
+    """Returns the leases that wait for one node, locked."""
     own = (LeaseRow.tenant_id == tenant_id, LeaseRow.target_node_id == node_id, LeaseRow.state == WAITING)
     found = select(LeaseRow).where(*own).order_by(LeaseRow.id).with_for_update()
     return session.scalars(found, execution_options={"populate_existing": True}).all()
 
 
 def build_lapsed_condition() -> ColumnElement[bool]:
-    """Whether a lease has ended with nobody saying how."""
+    """Returns the condition of a running lease whose time is over."""
     return and_(LeaseRow.state == RUNNING, LeaseRow.due_at <= leases.get_database_time())
 
 
 def close_lease(session: Writer, held: RowLease, **values: Any) -> LeaseRow:  # noqa: ANN401
-    """Take a running lease from its holder: under the token that was read, and raising it."""
+    """Ends a running lease under the token that was read, and raises the token."""
     statement = (
         update(LeaseRow)
         .where(LeaseRow.id == held.id, LeaseRow.fencing_token == held.token, LeaseRow.state == RUNNING)
@@ -123,7 +126,7 @@ def close_lease(session: Writer, held: RowLease, **values: Any) -> LeaseRow:  # 
 
 
 def end_waiting_lease(session: Writer, row: LeaseRow, state: str, **values: Any) -> LeaseRow:  # noqa: ANN401
-    """End a locked lease that waits; the token is raised, so that no earlier holder can mean it."""
+    """Ends a locked waiting lease and raises its token, so that no earlier holder can match it."""
     ended = {"due_at": None, "span_seconds": None, "finished_at": leases.get_database_time()}
     statement = (
         update(LeaseRow)
@@ -135,7 +138,7 @@ def end_waiting_lease(session: Writer, row: LeaseRow, state: str, **values: Any)
 
 
 def get_grant(session: Session, held: RowLease, tenant_id: str, node_id: str) -> LeaseGrantRow | None:
-    """The grant of a lease to a node under a token."""
+    """Returns the grant of a lease to a node under a token, or None."""
     found = select(LeaseGrantRow).where(
         LeaseGrantRow.lease_id == held.id,
         LeaseGrantRow.fencing_token == held.token,
@@ -146,7 +149,7 @@ def get_grant(session: Session, held: RowLease, tenant_id: str, node_id: str) ->
 
 
 def was_granted(session: Session, tenant_id: str, node_id: str, lease_id: str) -> bool:
-    """Whether a node ever held a lease."""
+    """Returns true if a node ever held a lease."""
     found = exists().where(
         LeaseGrantRow.lease_id == lease_id,
         LeaseGrantRow.tenant_id == tenant_id,
@@ -156,7 +159,7 @@ def was_granted(session: Session, tenant_id: str, node_id: str, lease_id: str) -
 
 
 def end_grant(session: Writer, held: RowLease, outcome: str, state_after: str) -> None:
-    """Remember how a grant ended."""
+    """Stores the outcome of a grant."""
     statement = update(LeaseGrantRow).where(
         LeaseGrantRow.lease_id == held.id,
         LeaseGrantRow.fencing_token == held.token,
@@ -168,57 +171,57 @@ def end_grant(session: Writer, held: RowLease, outcome: str, state_after: str) -
 
 
 def list_leases(session: Session, tenant_id: str, ids: Iterable[str]) -> Sequence[LeaseRow]:
-    """Leases of a tenant by id."""
+    """Returns leases of a tenant by id."""
     found = select(LeaseRow).where(LeaseRow.tenant_id == tenant_id, LeaseRow.id.in_(list(ids)))
     return session.scalars(found).all()
 
 
 def is_known_node(session: Session, tenant_id: str, node_id: str, device: str) -> bool:
-    """Whether a tenant has a node, not revoked, that measures ``device``."""
+    """Returns true if a tenant has a node that is not revoked and measures ``device``."""
     row = get_node(session, tenant_id, node_id)
     return row is not None and row.state != REVOKED and row.device == device
 
 
 def count_nodes(session: Session) -> tuple[int, datetime | None]:
-    """How many nodes of every tenant there are, and when the latest came."""
+    """Returns the number of nodes of every tenant, and the creation time of the latest."""
     count, latest_at = session.execute(select(func.count(), func.max(NodeRow.created_at))).one()
     return count, latest_at
 
 
 def list_node_ids(session: Session) -> list[tuple[str, str]]:
-    """Tenant and id of every node."""
+    """Returns tenant and id of every node."""
     return [
         (tenant_id, node_id) for tenant_id, node_id in session.execute(select(NodeRow.tenant_id, NodeRow.id))
     ]
 
 
 def delete_expired_tokens(session: Writer, before: datetime) -> Sequence[EnrolmentTokenRow]:
-    """Delete the enrolment tokens that expired before a time."""
+    """Deletes the enrolment tokens that expired before a time, and returns them."""
     old = delete(EnrolmentTokenRow).where(EnrolmentTokenRow.expires_at < before)
     return session.scalars(old.returning(EnrolmentTokenRow)).all()
 
 
 def get_token(session: Session, tenant_id: str, token_id: str) -> EnrolmentTokenRow | None:
-    """An enrolment token of a tenant."""
+    """Returns an enrolment token of a tenant, or None."""
     own = (EnrolmentTokenRow.tenant_id == tenant_id, EnrolmentTokenRow.id == token_id)
     return session.scalars(select(EnrolmentTokenRow).where(*own)).one_or_none()
 
 
 def list_tokens(session: Reader, tenant_id: str, after: str, limit: int) -> Sequence[EnrolmentTokenRow]:
-    """Enrolment tokens of a tenant behind the id ``after``, in order of id."""
+    """Returns enrolment tokens of a tenant after the id ``after``, in order of id."""
     own = (EnrolmentTokenRow.tenant_id == tenant_id, EnrolmentTokenRow.id > after)
     found = select(EnrolmentTokenRow).where(*own).order_by(EnrolmentTokenRow.id).limit(limit)
     return session.scalars(found).all()
 
 
 def lock_presented_token(session: Writer, token_id: str) -> EnrolmentTokenRow | None:
-    """The enrolment token that somebody presents, of whichever tenant; locked."""
+    """Returns the enrolment token with this id, of any tenant, locked, or None."""
     found = select(EnrolmentTokenRow).where(EnrolmentTokenRow.id == token_id).with_for_update()
     return session.scalars(found, execution_options={"populate_existing": True}).one_or_none()
 
 
 def use_token(session: Writer, token_id: str, digest: str, installation_id: str) -> bool:
-    """Use an enrolment token, if it is right, unused and not expired: one conditional statement."""
+    """Marks an enrolment token as used, if it is valid, unused and not expired, in one statement."""
     statement = (
         update(EnrolmentTokenRow)
         .where(
@@ -234,12 +237,15 @@ def use_token(session: Writer, token_id: str, digest: str, installation_id: str)
 
 
 def add_node(session: Writer, **values: object) -> bool:
-    """Insert a node, unless its installation has one that is not revoked."""
+    """Inserts a node, unless its installation has one that is not revoked.
+
+    Returns true if it was inserted.
+    """
     return insert_new(session, NodeRow, **values)
 
 
 def lock_installation(session: Writer, tenant_id: str, installation_id: str) -> NodeRow | None:
-    """The node of an installation that is not revoked, locked."""
+    """Returns the node of an installation that is not revoked, locked, or None."""
     own = (
         NodeRow.tenant_id == tenant_id,
         NodeRow.installation_id == installation_id,
@@ -250,7 +256,7 @@ def lock_installation(session: Writer, tenant_id: str, installation_id: str) -> 
 
 
 def is_barred(session: Writer, tenant_id: str, installation_id: str) -> bool:
-    """Whether an operator keeps an installation out: by any node that it has or had."""
+    """Returns true if an operator has barred an installation, by any of its nodes."""
     barred = exists().where(
         NodeRow.tenant_id == tenant_id,
         NodeRow.installation_id == installation_id,
@@ -260,25 +266,25 @@ def is_barred(session: Writer, tenant_id: str, installation_id: str) -> bool:
 
 
 def find_node_by_id(session: Session, node_id: str) -> NodeRow | None:
-    """The node that a credential names, of whichever tenant."""
+    """Returns the node with this id, of any tenant, or None."""
     return session.scalars(select(NodeRow).where(NodeRow.id == node_id)).one_or_none()
 
 
 def list_credentials(session: Session, node_id: str) -> Sequence[NodeCredentialRow]:
-    """Every generation of a node's credential, the newest first."""
+    """Returns every generation of a node's credential, the newest first."""
     found = select(NodeCredentialRow).where(NodeCredentialRow.node_id == node_id)
     ordered = found.order_by(NodeCredentialRow.generation.desc())
     return session.scalars(ordered, execution_options={"populate_existing": True}).all()
 
 
 def get_current_credential(session: Session, node_id: str) -> NodeCredentialRow | None:
-    """The credential that a node uses."""
+    """Returns the current credential of a node, or None."""
     own = (NodeCredentialRow.node_id == node_id, NodeCredentialRow.state == CURRENT)
     return session.scalars(select(NodeCredentialRow).where(*own)).one_or_none()
 
 
 def withdraw_credentials(session: Writer, node_id: str) -> None:
-    """Let no earlier credential of a node work, or say anything, any more."""
+    """Withdraws all earlier credentials of a node."""
     statement = update(NodeCredentialRow).where(
         NodeCredentialRow.node_id == node_id, NodeCredentialRow.state.in_((PENDING, CURRENT, RETIRED))
     )
@@ -286,12 +292,12 @@ def withdraw_credentials(session: Writer, node_id: str) -> None:
 
 
 def get_inventory(session: Session, node_id: str, content_sha256: str) -> NodeInventoryRow | None:
-    """An inventory of a node by its digest."""
+    """Returns an inventory of a node by its digest, or None."""
     return session.get(NodeInventoryRow, (node_id, content_sha256))
 
 
 def add_inventory(session: Writer, row: NodeRow, content_sha256: str, document: Mapping[str, Any]) -> bool:
-    """Keep an inventory; whether it is new."""
+    """Stores an inventory. Returns true if it is new."""
     return insert_new(
         session,
         NodeInventoryRow,
@@ -304,7 +310,7 @@ def add_inventory(session: Writer, row: NodeRow, content_sha256: str, document: 
 
 
 def lock_intake(session: Writer, tenant_id: str, node_id: str) -> NodeIntakeRow:
-    """How much a node has handed in, locked until the transaction ends."""
+    """Returns the submission counts of a node, locked until the transaction ends."""
     own = select(NodeIntakeRow).where(NodeIntakeRow.tenant_id == tenant_id, NodeIntakeRow.node_id == node_id)
     locking = own.with_for_update().execution_options(populate_existing=True)
     row = session.scalars(locking).one_or_none()
@@ -316,7 +322,7 @@ def lock_intake(session: Writer, tenant_id: str, node_id: str) -> NodeIntakeRow:
 
 
 def record_last_seen(session: Writer, heard: Mapping[str, "LastHeartbeat"]) -> None:
-    """Write down when nodes were last heard of, and what they said."""
+    """Writes the times and contents of the last heartbeats."""
     for node_id, one in sorted(heard.items()):
         earlier = NodeRow.last_seen_at.is_(None) | (NodeRow.last_seen_at < one.at)
         own = update(NodeRow).where(NodeRow.id == node_id, NodeRow.tenant_id == one.tenant_id, earlier)
@@ -332,7 +338,7 @@ def list_nodes(
     devices: Sequence[str],
     limit: int,
 ) -> Sequence[NodeRow]:
-    """Nodes of a tenant behind the id ``after``, in order of id."""
+    """Returns nodes of a tenant after the id ``after``, in order of id."""
     found = select(NodeRow).where(NodeRow.tenant_id == tenant_id, NodeRow.id > after)
     if states:
         found = found.where(NodeRow.state.in_(states))
@@ -342,13 +348,13 @@ def list_nodes(
 
 
 def list_running_leases(session: Session, node_ids: Iterable[str]) -> dict[str, LeaseRow]:
-    """The leases that nodes hold, by node."""
+    """Returns the leases that nodes hold, by node."""
     found = select(LeaseRow).where(LeaseRow.node_id.in_(list(node_ids)), LeaseRow.state == RUNNING)
     return {str(row.node_id): row for row in session.scalars(found)}
 
 
 def count_offers(session: Reader) -> Sequence[tuple[str, str, str | None, int]]:
-    """How much may be claimed now, by tenant, device and target."""
+    """Returns the number of claimable leases by tenant, device and target."""
     kinds = (LeaseRow.tenant_id, LeaseRow.device, LeaseRow.target_node_id)
     due = (LeaseRow.state.in_((WAITING, RUNNING)), LeaseRow.due_at <= leases.get_database_time())
     found = session.execute(select(*kinds, func.count()).where(*due).group_by(*kinds))
@@ -356,21 +362,21 @@ def count_offers(session: Reader) -> Sequence[tuple[str, str, str | None, int]]:
 
 
 def count_nodes_by_state(session: Reader) -> Sequence[tuple[str, str, int]]:
-    """How many nodes there are, by device and state."""
+    """Returns the number of nodes by device and state."""
     kinds = (NodeRow.device, NodeRow.state)
     counted = session.execute(select(*kinds, func.count()).group_by(*kinds))
     return [(device, state, count) for device, state, count in counted]
 
 
 def count_silent_nodes(session: Reader, seconds: float) -> Sequence[tuple[str, int]]:
-    """How many active nodes have said nothing for some time, by device."""
+    """Returns the number of active nodes that have been silent for some time, by device."""
     is_silent = (NodeRow.state == ACTIVE, NodeRow.last_seen_at < leases.get_time_after(-seconds))
     counted = session.execute(select(NodeRow.device, func.count()).where(*is_silent).group_by(NodeRow.device))
     return [(device, count) for device, count in counted]
 
 
 def count_leases(session: Reader) -> Sequence[tuple[str, str, int]]:
-    """How many leases there are, by device and state."""
+    """Returns the number of leases by device and state."""
     kinds = (LeaseRow.device, LeaseRow.state)
     counted = session.execute(select(*kinds, func.count()).group_by(*kinds))
     return [(device, state, count) for device, state, count in counted]

@@ -1,4 +1,4 @@
-"""The rules of nodes, and those of leases for the rooms that use them."""
+"""Rules of nodes, and those of leases for other rooms."""
 
 import hmac
 import json
@@ -110,14 +110,14 @@ __all__ = [
 ]
 
 TOKENS_KEPT = timedelta(days=30)
-"""How long an enrolment token can be looked up after it has expired."""
+"""Retention of an enrolment token after it has expired."""
 BOOTS_KEPT = 8
 _DIGESTS = "enrolment token digests"
 _CHALLENGE = {"WWW-Authenticate": "Bearer"}
 
 
 async def _require_node(request: Request) -> Principal:
-    """The node that asks; nobody else may, whatever the scopes."""
+    """Returns the calling node. Refuses other subjects, with any scopes."""
     subject: Principal = request.scope["state"]["subject"]
     if subject.kind is not PrincipalKind.NODE:
         raise NotANode
@@ -127,11 +127,11 @@ async def _require_node(request: Request) -> Principal:
 CallingNode = Annotated[Principal, Depends(_require_node)]
 NodeQuota = Annotated[IntakeQuota, from_state("node_quota")]
 CLAIM = build_permission("leases", "claim")
-"""What the operations of nodes need."""
+"""Permission for the operations of nodes."""
 
 
 def expire_tokens(session: Writer) -> list[WriteOutcome]:
-    """Delete the enrolment tokens that expired long ago."""
+    """Deletes the enrolment tokens that expired long ago."""
     return [
         WriteOutcome(tenant_id=row.tenant_id, resource=TOKENS.resource(row))
         for row in repository.delete_expired_tokens(session, repository.get_time(session) - TOKENS_KEPT)
@@ -139,13 +139,13 @@ def expire_tokens(session: Writer) -> list[WriteOutcome]:
 
 
 def to_token_summary(row: EnrolmentTokenRow) -> dict[str, Any]:
-    """An enrolment token as operators see it."""
+    """Returns the representation of an enrolment token for operators."""
     names = ("id", "node_name", "created_at", "created_by", "expires_at", "used_at", "node_id")
     return {name: value for name in names if (value := getattr(row, name)) is not None}
 
 
 def get_token(session: Reader, tenant_id: str, token_id: str) -> dict[str, Any]:
-    """An enrolment token of a tenant."""
+    """Returns an enrolment token of a tenant."""
     row = repository.get_token(session, tenant_id, token_id)
     if row is None:
         raise EnrolmentTokenNotFound
@@ -153,7 +153,7 @@ def get_token(session: Reader, tenant_id: str, token_id: str) -> dict[str, Any]:
 
 
 def delete_token(session: Writer, tenant_id: str, token_id: str) -> WriteOutcome:
-    """Let nobody in by a token any more."""
+    """Deletes an enrolment token."""
     row = repository.get_token(session, tenant_id, token_id)
     if row is None:
         raise EnrolmentTokenNotFound
@@ -164,14 +164,14 @@ def delete_token(session: Writer, tenant_id: str, token_id: str) -> WriteOutcome
 
 
 class EnrolmentService:
-    """How nodes join: by a token that an operator made, once."""
+    """Enrolment of nodes by single-use tokens of operators."""
 
     def __init__(self, keyring: Keyring) -> None:
         self._digest_key = keyring.derive_key(_DIGESTS)
         self._credentials = NodeCredentials.from_keyring(keyring)
 
     def create_token(self, session: Writer, creator: Principal, body: EnrolmentTokenRequest) -> WriteOutcome:
-        """Make a token; whoever makes it may do all that the node will do."""
+        """Creates a token. Its creator must have all permissions of a node."""
         check_covers(creator, sorted(NODE_SCOPES))
         token_id = generate_id()
         secret = mint_credential(ENROLMENT, token_id)
@@ -201,7 +201,7 @@ class EnrolmentService:
     def enrol_node(
         self, session: Writer, body: NodeEnrolmentRequest, has_tenant: Callable[[str], bool]
     ) -> tuple[NodeRow, str, WriteOutcome]:
-        """Let a node in: the node, its credential, and what the audit says of it."""
+        """Enrols a node. Returns the node, its credential and the outcome for the audit."""
         token = self._use_token(session, body, has_tenant)
         node = None
         if token.node_id is not None:
@@ -212,7 +212,7 @@ class EnrolmentService:
         before = None if node is None else build_audit_state(node)
         if node is None:
             node, before = self._join_installation(session, token, body)
-        # Last: an operator's word that came in the meantime counts.
+        # Checked last, so that a concurrent decision of an operator counts.
         if repository.is_barred(session, token.tenant_id, body.installation_id):
             raise NodeBarred
         if node.state == REVOKED:
@@ -225,16 +225,16 @@ class EnrolmentService:
     def _use_token(
         self, session: Writer, body: NodeEnrolmentRequest, has_tenant: Callable[[str], bool]
     ) -> EnrolmentTokenRow:
-        """The token that a node presents, used by now, and by it."""
+        """Returns the token of an enrolling node, which is now used by it."""
         token_id = parse_id(body.token) or ""
         if not is_well_formed(body.token):
-            raise EnrolmentRefused("The token is not whole: a part was mistyped", headers=_CHALLENGE)
+            raise EnrolmentRefused("The token is incomplete or mistyped", headers=_CHALLENGE)
         digest = digest_credential(body.token, self._digest_key)
         is_first = repository.use_token(session, token_id, digest, body.installation_id)
         row = repository.lock_presented_token(session, token_id)
         if row is None or not hmac.compare_digest(row.digest, digest) or not has_tenant(row.tenant_id):
             raise EnrolmentRefused(headers=_CHALLENGE)
-        # A token ends with the key that made it.
+        # A token is valid only as long as the key that made it.
         if row.created_by and not is_active(
             session, build_named_subject(row.tenant_id, row.created_by), repository.get_time(session)
         ):
@@ -248,7 +248,7 @@ class EnrolmentService:
     def _join_installation(
         self, session: Writer, token: EnrolmentTokenRow, body: NodeEnrolmentRequest
     ) -> tuple[NodeRow, Mapping[str, Any] | None]:
-        """The node of an installation: a new one, or the one that it has, whose credentials all end."""
+        """Returns a new node for an installation, or its existing one, whose credentials are withdrawn."""
         node_id = generate_id()
         sent = None if body.name is MISSING else body.name
         name = token.node_name or sent or f"node-{node_id}"
@@ -281,7 +281,7 @@ class EnrolmentService:
         return node, before
 
     def rotate_credential(self, session: Writer, node: Principal) -> tuple[str, int, WriteOutcome]:
-        """The next credential of a node, its generation, and what the audit says of it."""
+        """Returns the next credential of a node, its generation and the outcome for the audit."""
         row = lock_node(session, node.tenant_id, node.id)
         before = build_audit_state(row)
         secret, generation = self._credentials.issue_credential(session, row)
@@ -289,7 +289,7 @@ class EnrolmentService:
 
 
 def _build_token_change(session: Writer, token: EnrolmentTokenRow) -> WriteOutcome:
-    """A token after its use."""
+    """Returns the outcome of a token's use."""
     return WriteOutcome(
         tenant_id=token.tenant_id,
         resource=f"enrolment-tokens/{token.id}",
@@ -303,19 +303,19 @@ def _has_current(known: Sequence[NodeCredentialRow]) -> bool:
 
 
 class NodeCensus(NamedTuple):
-    """What tells whether nodes have come or gone."""
+    """Counts by which the service notices new or removed nodes."""
 
     node_count: int
     latest_at: datetime | None
 
 
 def read_census(session: Session) -> NodeCensus:
-    """How many nodes of every tenant there are, and when the latest came."""
+    """Returns the number of nodes of every tenant and the creation time of the latest."""
     return NodeCensus(*repository.count_nodes(session))
 
 
 def list_ids_by_tenant(session: Session) -> dict[str, frozenset[str]]:
-    """The ids of the nodes of each tenant that has any."""
+    """Returns the ids of the nodes by tenant."""
     found: dict[str, set[str]] = defaultdict(set)
     for tenant_id, node_id in repository.list_node_ids(session):
         found[tenant_id].add(node_id)
@@ -325,7 +325,7 @@ def list_ids_by_tenant(session: Session) -> dict[str, frozenset[str]]:
 def list_nodes(
     session: Reader, tenant_id: str, query: NodeQuery, page: Page[str], heartbeats: HeartbeatRegistry
 ) -> list[dict[str, Any]]:
-    """Nodes of a tenant, each with what it said last."""
+    """Returns nodes of a tenant, each with its last heartbeat."""
     rows = repository.list_nodes(
         session, tenant_id, page.after, states=query.state, devices=query.device, limit=page.limit
     )
@@ -335,7 +335,7 @@ def list_nodes(
 
 
 def get_node(session: Reader, tenant_id: str, node_id: str, heartbeats: HeartbeatRegistry) -> dict[str, Any]:
-    """A node of a tenant, with its inventory."""
+    """Returns a node of a tenant, with its inventory."""
     row = _found(session, tenant_id, node_id)
     summary = to_summary(session, row, heartbeats)
     inventory = repository.get_inventory(session, row.id, row.inventory_sha256 or "")
@@ -343,7 +343,7 @@ def get_node(session: Reader, tenant_id: str, node_id: str, heartbeats: Heartbea
 
 
 def to_summary(session: Session, row: NodeRow, heartbeats: HeartbeatRegistry) -> dict[str, Any]:
-    """A node with what it said last and what it is running."""
+    """Returns the representation of a node with its last heartbeat and its lease."""
     held = repository.list_running_leases(session, [row.id])
     return _to_summary(row, held.get(row.id), heartbeats.get_status(row, repository.get_time(session)))
 
@@ -369,7 +369,7 @@ def change(
     do: Callable[[Writer, NodeRow], None],
     heartbeats: HeartbeatRegistry,
 ) -> WriteOutcome:
-    """Do something with a node, as an operator."""
+    """Applies an operator's change to a node."""
     row = lock_node(session, tenant_id, node_id)
     before = build_audit_state(row)
     do(session, row)
@@ -392,7 +392,7 @@ def _found(session: Reader, tenant_id: str, node_id: str) -> NodeRow:
 
 
 def lock_node(session: Writer, tenant_id: str, node_id: str) -> NodeRow:
-    """A node of a tenant, locked."""
+    """Returns a node of a tenant, locked."""
     row = repository.lock_node(session, tenant_id, node_id)
     if row is None:
         raise NodeNotFound
@@ -400,7 +400,7 @@ def lock_node(session: Writer, tenant_id: str, node_id: str) -> NodeRow:
 
 
 def store_inventory(session: Writer, node: Principal, inventory: NodeInventory, quota: IntakeQuota) -> str:
-    """Keep what a node is made of, as what holds now; the digest that names it."""
+    """Stores the current inventory of a node. Returns its digest."""
     row = lock_node(session, node.tenant_id, node.id)
     digest = content_digest(inventory)
     if repository.get_inventory(session, row.id, digest) is None:
@@ -412,17 +412,17 @@ def store_inventory(session: Writer, node: Principal, inventory: NodeInventory, 
 
 
 def get_inventory(session: Session, node_id: str, content_sha256: str) -> NodeInventory | None:
-    """What a node was made of when it named the digest; None if it never said."""
+    """Returns the inventory of a node with this digest, or None."""
     row = repository.get_inventory(session, node_id, content_sha256)
     return None if row is None else NodeInventory.model_validate_json(json.dumps(row.inventory))
 
 
 MissingResults = Callable[[Session, Principal, Sequence[str]], list[str]]
-"""Which of the results that a node says were acknowledged the service does not have, by digest."""
+"""Returns the digests of acknowledged results of a node that the service lacks."""
 
 
 class AnsweredHeartbeat(NamedTuple):
-    """What a node is told, and whether what it says has to be written down."""
+    """Answer to a heartbeat. ``is_news`` is true if the heartbeat must be written."""
 
     node: NodeRow
     time: datetime
@@ -433,7 +433,7 @@ class AnsweredHeartbeat(NamedTuple):
 def answer_heartbeat(
     session: Reader, node: Principal, beat: NodeHeartbeatRequest, missing_results: MissingResults
 ) -> AnsweredHeartbeat:
-    """What the service wants of a node."""
+    """Returns the requests of the service to a node."""
     row = _found(session, node.tenant_id, node.id)
     has_inventory = repository.get_inventory(session, row.id, beat.inventory_sha256) is not None
     time = repository.get_time(session)
@@ -448,7 +448,7 @@ def answer_heartbeat(
 
 
 def has_changes(row: NodeRow, beat: NodeHeartbeatRequest, *, has_inventory: bool) -> bool:
-    """Whether a heartbeat says something that its node's row does not."""
+    """Returns true if a heartbeat differs from its node's row."""
     return (
         row.boots[:1] != [beat.boot_id_sha256]
         or row.worker_version != beat.worker_version
@@ -459,10 +459,10 @@ def has_changes(row: NodeRow, beat: NodeHeartbeatRequest, *, has_inventory: bool
 def apply_heartbeat(
     session: Writer, node: Principal, beat: NodeHeartbeatRequest
 ) -> tuple[NodeRow, WriteOutcome | None]:
-    """Write what a heartbeat says that is new; a boot that was left behind quarantines the node."""
+    """Writes the news of a heartbeat. A heartbeat of an earlier boot quarantines the node."""
     row = lock_node(session, node.tenant_id, node.id)
     time = repository.get_time(session)
-    # Queries first: each would write down what was set before it.
+    # Queries come first, since each would flush the changes before it.
     if repository.get_inventory(session, row.id, beat.inventory_sha256) is not None:
         row.inventory_sha256 = beat.inventory_sha256
     row.worker_version = beat.worker_version
@@ -479,14 +479,14 @@ def apply_heartbeat(
 
 
 def needs_rotation(session: Session, row: NodeRow) -> bool:
-    """Whether the credential of a node is to be replaced."""
+    """Returns true if the credential of a node must be replaced."""
     current = repository.get_current_credential(session, row.id)
     age = repository.get_time(session) - current.created_at if current else timedelta()
     return row.rotate_requested or age >= ROTATED_AFTER
 
 
 def drain_node(session: Writer, row: NodeRow) -> None:
-    """Let a node end its suite and give it no other."""
+    """Drains a node: it completes its suite and gets no further leases."""
     _check_not_revoked(row)
     if row.state == QUARANTINED:
         raise NodeQuarantined
@@ -495,7 +495,7 @@ def drain_node(session: Writer, row: NodeRow) -> None:
 
 
 def resume_node(session: Writer, row: NodeRow) -> None:
-    """Give a node something to run again, unless its credential is in two hands."""
+    """Resumes a node, unless two hosts use its credential."""
     _check_not_revoked(row)
     if row.state == QUARANTINED and row.reason != OPERATOR:
         raise NodeCompromised
@@ -504,13 +504,13 @@ def resume_node(session: Writer, row: NodeRow) -> None:
 
 
 def readmit_node(session: Writer, row: NodeRow) -> None:
-    """Let the host of a node enrol again; until it does, the node stays as it is."""
+    """Allows the host of a node to enrol again. The state of the node itself does not change."""
     row.barred_at = None
     session.flush()
 
 
 def quarantine_by_operator(session: Writer, row: NodeRow) -> None:
-    """Give a node nothing any more, take its lease and keep its host out; what it reports is kept."""
+    """Quarantines a node, withdraws its lease and bars its host. Its results are still stored."""
     _check_not_revoked(row)
     row.barred_at = row.barred_at or repository.get_time(session)
     if row.state != QUARANTINED:
@@ -519,7 +519,7 @@ def quarantine_by_operator(session: Writer, row: NodeRow) -> None:
 
 
 def revoke_node(session: Writer, row: NodeRow) -> None:
-    """Take nothing from a node any more, for good, and keep its host out."""
+    """Revokes a node for good and bars its host."""
     if row.state != REVOKED:
         row.revoked_at = repository.get_time(session)
         row.barred_at = row.barred_at or row.revoked_at
@@ -529,7 +529,7 @@ def revoke_node(session: Writer, row: NodeRow) -> None:
 
 
 def request_rotation(session: Writer, row: NodeRow) -> None:
-    """Have a node replace its credential at its next heartbeat."""
+    """Requests that a node replaces its credential at its next heartbeat."""
     _check_not_revoked(row)
     row.rotate_requested = True
     session.flush()

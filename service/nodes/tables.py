@@ -1,4 +1,4 @@
-"""Enrolment tokens, nodes with their credentials and inventories, and leases with every grant of them."""
+"""Tables of enrolment tokens, nodes, credentials, inventories, leases and their grants."""
 
 from datetime import datetime
 from typing import Any
@@ -30,7 +30,7 @@ _IS_NOT_REVOKED = text(f"state != '{REVOKED}'")
 
 
 class EnrolmentTokenRow(Base):
-    """One token. It lets one installation in, which may ask again until its credential has been used."""
+    """A token for one installation, which may repeat its enrolment until its credential has been used."""
 
     __tablename__ = "enrolment_tokens"
 
@@ -40,7 +40,7 @@ class EnrolmentTokenRow(Base):
     digest: Mapped[str] = mapped_column(String(64), info=SECRET)
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)
     created_by: Mapped[str | None] = mapped_column(String(300))
-    """Name of the subject that made it; unknown of tokens older than the column."""
+    """Name of the subject that made the token. Absent for tokens older than the column."""
     expires_at: Mapped[datetime] = mapped_column(UtcDateTime, index=True)
     used_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
     node_id: Mapped[str | None] = mapped_column(String(100))
@@ -48,7 +48,7 @@ class EnrolmentTokenRow(Base):
 
 
 class NodeRow(Base):
-    """One node. ``boots`` are digests of its last boots, the newest first."""
+    """A node. ``boots`` are digests of its last boots, the newest first."""
 
     __tablename__ = "nodes"
     __table_args__ = (
@@ -69,7 +69,7 @@ class NodeRow(Base):
     device: Mapped[str] = mapped_column(String(10))
     state: Mapped[str] = mapped_column(String(20))
     reason: Mapped[str | None] = mapped_column(String(64))
-    """Why it is quarantined."""
+    """Reason of the quarantine."""
     installation_id: Mapped[str] = mapped_column(String(32))
     worker_version: Mapped[str] = mapped_column(Text)
     inventory_sha256: Mapped[str | None] = mapped_column(String(64))
@@ -81,14 +81,14 @@ class NodeRow(Base):
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)
     revoked_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
     barred_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
-    """Since when an operator lets nobody enrol as its installation."""
+    """Time from which an operator bars enrolment by the installation."""
     version: Mapped[int] = mapped_column(BigInteger)
 
 
 class NodeCredentialRow(Base):
-    """One generation of a node's credential: pending until it is first used, then current, then retired.
+    """A generation of a node's credential: pending until it is first used, then current, then retired.
 
-    Those from before the node was enrolled again are withdrawn: their use says nothing any more.
+    Generations from before another enrolment are withdrawn and have no effect when they are used.
     """
 
     __tablename__ = "node_credentials"
@@ -105,7 +105,7 @@ class NodeCredentialRow(Base):
 
 
 class NodeInventoryRow(Base):
-    """What a node was made of; results name it by its digest."""
+    """Inventory of a node. Results name it by its digest."""
 
     __tablename__ = "node_inventories"
 
@@ -117,14 +117,14 @@ class NodeInventoryRow(Base):
 
 
 class NodeIntakeRow(Base):
-    """How much a node has handed in on the last day on which it handed in something new."""
+    """Counts of a node's submissions on the last day with a new one."""
 
     __tablename__ = "node_intakes"
 
     tenant_id: Mapped[str] = mapped_column(String(100), index=True)
     node_id: Mapped[str] = mapped_column(String(100), primary_key=True)
     day: Mapped[str] = mapped_column(String(10))
-    """In UTC."""
+    """Date in UTC."""
     results: Mapped[int] = mapped_column(BigInteger)
     result_bytes: Mapped[int] = mapped_column(BigInteger)
     inventories: Mapped[int] = mapped_column(BigInteger)
@@ -132,7 +132,10 @@ class NodeIntakeRow(Base):
 
 
 class LeaseRow(LeasedColumns, Base):
-    """The right to one benchmark run, whose id it has. ``due_at`` of one that runs includes the grace."""
+    """Right to one benchmark run, with the same id.
+
+    ``due_at`` of a running lease includes the grace period.
+    """
 
     __tablename__ = "leases"
     __table_args__ = (
@@ -148,7 +151,7 @@ class LeaseRow(LeasedColumns, Base):
     )
 
     node_id: Mapped[str | None] = mapped_column(String(100))
-    """Who holds it, or held it when it ended."""
+    """Holder of the lease, or the last holder."""
     target_node_id: Mapped[str | None] = mapped_column(String(100))
     device: Mapped[str] = mapped_column(String(10))
     suite: Mapped[dict[str, Any]] = mapped_column(Json)
@@ -159,18 +162,18 @@ class LeaseRow(LeasedColumns, Base):
     cancel_requested: Mapped[bool] = mapped_column(Boolean, default=False)
     losses: Mapped[int] = mapped_column(Integer, default=0)
     lost_by: Mapped[str | None] = mapped_column(String(100))
-    """The node that lost it last."""
+    """Last node that lost the lease."""
     progress: Mapped[dict[str, Any]] = mapped_column(Json, default=dict)
     reason: Mapped[str | None] = mapped_column(String(64))
     detail: Mapped[str | None] = mapped_column(String(500))
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)
     begun_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
-    """When the latest attempt began."""
+    """Start of the latest attempt."""
     finished_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
 
 
 class LeaseGrantRow(Base):
-    """One grant of a lease: who held it under which token, and how it ended."""
+    """A grant of a lease, with its holder, fencing token and outcome."""
 
     __tablename__ = "lease_grants"
 
@@ -183,5 +186,5 @@ class LeaseGrantRow(Base):
     granted_at: Mapped[datetime] = mapped_column(UtcDateTime)
     ended_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
     outcome: Mapped[str | None] = mapped_column(String(20))
-    """As the node said, or ``lost``, or ``withdrawn`` by an operator."""
+    """Outcome that the node reported, or ``lost``, or ``withdrawn`` by an operator."""
     state_after: Mapped[str | None] = mapped_column(String(20))

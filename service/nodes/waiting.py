@@ -1,4 +1,4 @@
-"""Claims that wait for something to run: one look for all of them, and no connection to the database."""
+"""Waiting claims. One query serves all of them, and they hold no database connection."""
 
 import asyncio
 import contextlib
@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 
 
 class ClaimableWork(NamedTuple):
-    """What a node may run."""
+    """A node that claims work."""
 
     tenant_id: str
     device: str
@@ -30,14 +30,14 @@ class ClaimableWork(NamedTuple):
 
 
 class ClaimOffer(NamedTuple):
-    """What may be claimed: by any node of a tenant with such a device, or by one of them."""
+    """Claimable work of a tenant, for a kind of device or one node."""
 
     tenant_id: str
     device: str
     target_node_id: str | None
 
     def matches_want(self, want: ClaimableWork) -> bool:
-        """Whether a node may run it."""
+        """Returns true if the node may run it."""
         return self[:2] == want[:2] and self.target_node_id in (None, want.node_id)
 
 
@@ -48,7 +48,7 @@ class _WaitingClaim:
 
 
 class _LoopNotifier(JobNotifier):
-    """Rings in an event loop, from whichever thread."""
+    """Notifier that sets an event of an event loop from any thread."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, rung: asyncio.Event) -> None:
         super().__init__()
@@ -56,13 +56,13 @@ class _LoopNotifier(JobNotifier):
         self._rung = rung
 
     def set(self) -> None:
-        """Ring."""
-        with contextlib.suppress(RuntimeError):  # the loop may have ended before the bell
+        """Sets the event."""
+        with contextlib.suppress(RuntimeError):  # the loop may have ended before the notification
             self._loop.call_soon_threadsafe(self._rung.set)
 
 
 class ClaimQueue:
-    """The claims of one process, and those of them that wait."""
+    """Claims of one process, including waiting ones."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -72,11 +72,11 @@ class ClaimQueue:
         self._closed = False
 
     def __len__(self) -> int:
-        """How many claims wait."""
+        """Returns the number of waiting claims."""
         return len(self._waiters)
 
     def close(self) -> None:
-        """End every wait now and let none begin; also from a handler of a signal."""
+        """Ends all waits and refuses new ones. May be called from a signal handler."""
         self._closed = True
         if self._loop is not None:
             self._loop.call_soon_threadsafe(self._release_waiters)
@@ -88,7 +88,7 @@ class ClaimQueue:
     async def claim(
         self, node: Principal, body: LeaseClaimRequest, receive: Receive
     ) -> BenchmarkLease | None:
-        """A lease, or none after a wait that ends when there is something to run."""
+        """Returns a lease, or None after a wait that ends when work becomes available."""
         until = asyncio.get_running_loop().time() + body.wait_seconds
         lease, want = await run_in_threadpool(self._claim, node, body)
         if lease is None and body.wait_seconds > 0:
@@ -109,13 +109,13 @@ class ClaimQueue:
             return lease, ClaimableWork(row.tenant_id, row.device, row.id)
 
     def _look(self) -> Counter[ClaimOffer]:
-        """What may be claimed now."""
+        """Returns the claimable work."""
         with self._database.open_reader() as session:
             found = repository.count_offers(session)
         return Counter({ClaimOffer(tenant, device, target): count for tenant, device, target, count in found})
 
     async def wait_for_offer(self, want: ClaimableWork, until: float, gone: asyncio.Future[Message]) -> bool:
-        """Whether to look again: False after ``until``, once the caller is gone, or when it is closed."""
+        """Returns true if the claim should be tried again, false after ``until``, a disconnect or a close."""
         self._loop = asyncio.get_running_loop()
         waiter = _WaitingClaim(want)
         self._waiters.append(waiter)
@@ -133,15 +133,15 @@ class ClaimQueue:
             self._waiters.remove(waiter)
 
     async def _watch_offers(self) -> None:
-        """Look for all who wait, every second and when a transaction of this process made work."""
+        """Polls for all waiting claims, every second and after transactions that create work."""
         rung = asyncio.Event()
         bell = _LoopNotifier(asyncio.get_running_loop(), rung)
         while self._waiters and not self._closed:
             rung.clear()
             try:
                 offers = await run_in_threadpool(self._look)
-            except Exception as error:  # noqa: BLE001  # the database comes back, this task would not
-                log.warning("not looking for claimable runs: %s", type(error).__name__)
+            except Exception as error:  # noqa: BLE001  # the database may recover, this task would not
+                log.warning("polling for claimable runs failed: %s", type(error).__name__)
             else:
                 self._match_offers(offers)
             with contextlib.suppress(TimeoutError):

@@ -1,1 +1,1 @@
-"""Plans: from a goal to the best configuration."""
+"""Plans: searches for the best configuration of a workload."""

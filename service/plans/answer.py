@@ -1,4 +1,4 @@
-"""The answer of a plan: rows with their estimates, what was searched, and what the choice hangs on."""
+"""Answer of a plan: rows with their estimates, counts of the search, and sensitivities of the choice."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -47,15 +47,15 @@ _TIMES = (
     "time_per_output_token_seconds",
     "request_seconds",
 )
-"""Figures of a throughput estimate that a row shows."""
+"""Figures of a throughput estimate that a row contains."""
 
 
 _SURE_TO_FIT = 0.9
-"""Probability of a fit below which a plan says so."""
+"""Probability of a fit below which a plan warns."""
 
 
 def build_answer(space: SearchSpace, outcome: SearchOutcome, ranking: CandidateRanking) -> PlanResult:
-    """The rows with their estimates, and what separates and sways them."""
+    """Returns the rows with their estimates, the differences between them and their sensitivities."""
     question, notes = space.question, AnswerNotes(list(space.warnings))
     rows = [
         _build_row(_AnsweredRow(space, each.candidate, ranking.runs, notes, f"/rows/{place}"), each.rank)
@@ -86,9 +86,9 @@ def build_answer(space: SearchSpace, outcome: SearchOutcome, ranking: CandidateR
 
 
 def _warn_of_fit(row: PlanRow, notes: AnswerNotes) -> None:
-    how = "constraints.headroom_share keeps a part free"
+    how = "constraints.headroom_share reserves a part of the memory"
     if "replicas" in row:
-        how = "a smaller memory_fraction keeps a part free"
+        how = "a smaller memory_fraction leaves a part of the memory free"
     detail = f"the first row fits with a probability of {row['fit_probability']:.2f}: {how}"
     notes.warn("FIT_UNSURE", "/constraints/headroom_share", detail)
 
@@ -102,9 +102,9 @@ def build_row(
     notes: AnswerNotes | None = None,
     pointer: str = "",
 ) -> PlanRow:
-    """A candidate with its estimates, and in ``notes`` what these say; rank 0 for one that is ruled out.
+    """Returns the row of a candidate with its estimates, and records their notes in ``notes``.
 
-    ``pointer`` is the row's place in the answer.
+    Rank 0 marks a candidate that is ruled out. ``pointer`` is the place of the row in the answer.
     """
     return _build_row(
         _AnsweredRow(space, candidate, runs or RunCache(), notes or AnswerNotes(), pointer), rank
@@ -112,7 +112,7 @@ def build_row(
 
 
 class _AnsweredRow(NamedTuple):
-    """A candidate that is answered, and where."""
+    """A candidate and its place in the answer."""
 
     space: SearchSpace
     candidate: PricedCandidate
@@ -122,16 +122,16 @@ class _AnsweredRow(NamedTuple):
 
     @property
     def supply(self) -> DeviceSupply:
-        """Where its devices come from."""
+        """Supply of the candidate's devices."""
         return self.candidate.supply
 
     @property
     def worked(self) -> EvaluatedConfiguration:
-        """Its rates."""
+        """Rates of the candidate."""
         return self.runs.get_run(self.space, self.candidate.kept, self.supply.accelerator_id)
 
     def record_notes(self, answer: BaseEstimate) -> None:
-        """Note what an estimate says of the question, at its place in that of the plan."""
+        """Records the warnings and sources of an estimate at their place in the question of the plan."""
         notes, supply = self.notes, self.supply
         for warning in answer["warnings"]:
             at = map_pointer(warning["pointer"], supply)
@@ -151,7 +151,7 @@ class _AnsweredRow(NamedTuple):
         notes.record_calibrations(answer["evidence"]["calibration_ids"])
 
     def add_gap(self, name: str, code: str, detail: str) -> None:
-        """Name a figure that is absent."""
+        """Records a figure that is absent."""
         self.notes.add_gap(f"{self.pointer}/{name}", code, detail)
 
 
@@ -185,7 +185,7 @@ def _build_row(shown: _AnsweredRow, rank: int) -> PlanRow:
         if RequiredFigures(space.question).has_end:
             _add_money(row, shown)
         else:
-            detail = "how long the service runs is not given: it has no cost and no energy"
+            detail = "the horizon of the service is not given: it has no cost and no energy"
             shown.add_gap("cost", "HORIZON_REQUIRED", detail)
     return row
 
@@ -200,7 +200,7 @@ def _to_supply(supply: DeviceSupply) -> PlanSupply:
 
 
 def _add_settings(row: PlanRow, worked: EvaluatedConfiguration) -> None:
-    """Choices beside the layout, defaults filled in."""
+    """Adds choices other than the layout, including defaults."""
     case, given = worked.run.case, worked.configuration.throughput.workload
     if isinstance(case, TrainingCase) and isinstance(given, TrainingWorkloadInput):
         row["precision"] = resolve_precision(given, case.cluster)
@@ -220,7 +220,7 @@ def _add_memory(row: PlanRow, shown: _AnsweredRow) -> None:
         row["total_bytes"] = memory["per_device"]["total_bytes"]
     else:
         shown.add_gap(
-            "total_bytes", "MEMORY_UNKNOWN", "a part of the memory of the fullest device is not known"
+            "total_bytes", "MEMORY_UNKNOWN", "a part of the memory of the fullest device is unknown"
         )
     if "headroom_bytes" in memory:
         row["headroom_bytes"] = memory["headroom_bytes"]
@@ -229,7 +229,7 @@ def _add_memory(row: PlanRow, shown: _AnsweredRow) -> None:
 
 
 def _add_money(row: PlanRow, shown: _AnsweredRow) -> None:
-    """Time, cost, energy and emissions of the whole run."""
+    """Adds time, cost, energy and emissions of the whole run."""
     space, supply, worked, start = shown.space, shown.supply, shown.worked, shown.candidate.starts_at
     duration, parts = worked.run.duration_seconds, list[CurrencyCharges | None]()
     request = build_cost_request(space, worked.configuration, supply, start)
@@ -244,7 +244,7 @@ def _add_money(row: PlanRow, shown: _AnsweredRow) -> None:
         row["device_hours"] = to_quantity(scaled(duration, shown.candidate.devices / HOUR_SECONDS))
     bill = build_bill_request(space, worked.configuration, supply, start)
     if bill is None:
-        detail = f"the building of {supply.name} is not given"
+        detail = f"the site of {supply.name} is not given"
         shown.add_gap("facility_kwh", "SITE_REQUIRED", detail)
         shown.add_gap("location_based_kg_co2e", "SITE_REQUIRED", detail)
     else:
@@ -257,7 +257,7 @@ def _add_money(row: PlanRow, shown: _AnsweredRow) -> None:
         )
     total = None if None in parts else sum_charges(parts)
     if total is None:
-        shown.add_gap("cost", "PRICE_UNKNOWN", f"what {supply.name} costs in this currency is not known")
+        shown.add_gap("cost", "PRICE_UNKNOWN", f"the cost of {supply.name} in this currency is unknown")
     else:
         row["cost"] = to_money(total.total)
 
@@ -267,11 +267,11 @@ def _add_energy(row: PlanRow, shown: _AnsweredRow, billed: UtilityBill) -> None:
         if name in billed["energy"]:
             row[name] = billed["energy"][name]
         else:
-            shown.add_gap(name, "ENERGY_UNKNOWN", "the energy at the meter is not known")
+            shown.add_gap(name, "ENERGY_UNKNOWN", "the energy at the meter is unknown")
     if "location_based_kg_co2e" in billed["carbon"]:
         row["location_based_kg_co2e"] = billed["carbon"]["location_based_kg_co2e"]
     else:
-        detail = "the emissions of the grid, or the energy at the meter, are not known"
+        detail = "the emissions of the grid or the energy at the meter are unknown"
         shown.add_gap("location_based_kg_co2e", "EMISSIONS_UNKNOWN", detail)
 
 
@@ -301,7 +301,7 @@ def _to_ruled_out(counts: Mapping[PlanConstraint, int]) -> list[RuledOutCandidat
 
 
 def _explain_no_candidate(counts: PlanCandidateCounts) -> str:
-    """What rules most candidates out."""
+    """Returns a sentence with the constraints that rule out most candidates."""
     found = Counter[str]()
     for each in (*counts["ruled_out"], *counts["priced_ruled_out"]):
         found[each["constraint"]] += each["candidates"]

@@ -1,4 +1,4 @@
-"""Assumptions that a question moves: what its supplies and buildings become, and what its times take."""
+"""Assumptions of a question, applied as factors to supplies, sites and times."""
 
 from collections.abc import Iterator
 from math import prod
@@ -21,7 +21,7 @@ _MOST: Final = 1e6
 
 
 def compute_factor(question: PlanRequest, kind: Assumption, *names: str | None) -> float:
-    """What figures of a kind are multiplied by, of what goes by one of ``names``."""
+    """Returns the factor for figures of one kind that belong to one of ``names``."""
     return prod(
         each.factor
         for each in question.assumptions
@@ -30,24 +30,24 @@ def compute_factor(question: PlanRequest, kind: Assumption, *names: str | None) 
 
 
 def compute_time_factor(question: PlanRequest, accelerator_id: str) -> float:
-    """What the time of the work on an accelerator is multiplied by."""
+    """Returns the factor for the time of the work on an accelerator."""
     return compute_factor(question, "time", accelerator_id)
 
 
 def list_site_names(supply: DeviceSupply) -> tuple[str | None, ...]:
-    """What an assumption may call the building of a supply: its supply, region or site of the catalog."""
+    """Returns the names that an assumption may use for a supply's site: supply, region, catalog id."""
     site_id = MISSING if supply.site is None else supply.site.site_id
     return supply.name, supply.region, None if site_id is MISSING else site_id
 
 
 def build_efficiency(question: PlanRequest, accelerator_id: str) -> EfficiencyInput:
-    """How the time of the work on an accelerator is estimated."""
+    """Returns the efficiency setting of the work on an accelerator."""
     factor = compute_time_factor(question, accelerator_id)
     return ModelledEfficiency(source="modelled", **({} if factor == 1.0 else {"time_factor": factor}))
 
 
 def apply_assumptions(supply: DeviceSupply, question: PlanRequest, catalog: CatalogView) -> DeviceSupply:
-    """The supply with its prices, interruptions and building as the question moves them."""
+    """Returns the supply with the question's factors applied to prices, interruptions and site."""
     price = compute_factor(question, "price", supply.name)
     if supply.rental is not None:
         rate = compute_factor(question, "interruption_rate", supply.name)
@@ -98,19 +98,21 @@ def _scale_site(site: RunSiteInput, electricity: float, carbon: float) -> RunSit
 
 
 def check_assumptions(space: SearchSpace) -> None:
-    """Refuse what moves nothing: a name of none of the supplies, and the time of a service."""
+    """Refuses an assumption that changes nothing: an unknown name, or the time of a service."""
     largest: dict[str, float] = {}
     for place, each in enumerate(space.question.assumptions):
         pointer = f"/assumptions/{place}"
         largest[each.kind] = largest.get(each.kind, 1.0) * max(1.0, each.factor)
         if largest[each.kind] > _MOST:
-            detail = f"together the factors of one kind are at most {_MOST:g}"
+            detail = f"the factors of one kind multiply to at most {_MOST:g}"
             raise PlanningError("FACTOR_TOO_LARGE", f"{pointer}/factor", detail)
         if each.kind == "time" and not isinstance(space.question.workload, TrainingWorkloadInput):
-            detail = "the replicas of a service would change with it: only the time of training is moved"
+            detail = (
+                "only the time of training may be changed, since the replicas of a service would change too"
+            )
             raise PlanningError("NOT_MODELLED", f"{pointer}/kind", detail)
         if each.of is not MISSING and each.of not in set(_list_names(space, each.kind)):
-            detail = "no supply, accelerator or building of the plan goes by this name"
+            detail = "no supply, accelerator or site of the plan has this name"
             raise PlanningError("UNKNOWN_REFERENCE", f"{pointer}/of", detail)
 
 

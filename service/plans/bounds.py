@@ -1,4 +1,4 @@
-"""What a configuration on a supply costs, takes and emits at least: in which order they are worked out.
+"""Lower bounds of cost, time and emissions of a configuration on a supply. They order the estimates.
 
 No figure of a candidate lies below its bound:
 
@@ -8,12 +8,11 @@ No figure of a candidate lies below its bound:
     power     P >= M(w) u            M: machines whose devices draw w on average while they work, u: least PUE
                                      of a year; the meter's highest interval is one of work
     energy    E >= M(w) u s          ramps, checkpoints and lost work only add
-    own       C >= E e + o n s       e: flat price of a kWh; of a tariff nothing is known before its bill;
+    own       C >= E e + o n s       e: flat price of a kWh; a tariff has no bound before its bill;
                                      o: a year's cost of the purchase over the device-hours used in it
-    emissions M >= E i               i: least intensity of the grid, where none is below 0
+    emissions M >= E i               i: least intensity of the grid, if none is below 0
 
-Storage and egress only add. Money is rounded line by line, by a few minor units at
-most.
+Storage and egress only add. Money is rounded line by line, by a few minor units at most.
 """
 
 from collections.abc import Iterator
@@ -48,13 +47,13 @@ from service.schemas.references import ClusterInput
 from service.schemas.workloads import TrainingWorkloadInput
 
 _JUST_BELOW: Final = 1.0 - 1e-9
-"""Arrays and numbers may differ in their last digits."""
+"""Factor for differences between arrays and numbers in their last digits."""
 _ROUNDINGS: Final = 20
-"""More lines than a charge has; each is rounded by half a minor unit at most."""
+"""Upper limit of the lines of a charge. Each is rounded by at most half a minor unit."""
 
 
 class SupplyBounds(NamedTuple):
-    """Least figures of the configurations on one supply, and whether it has a cost and emissions at all."""
+    """Lower bounds of the configurations on one supply; true flags if price and emissions are known."""
 
     kept: NDArray[np.int64]
     devices: Floats
@@ -67,7 +66,7 @@ class SupplyBounds(NamedTuple):
 
 
 def compute_bounds(pricer: CandidatePricer, supply: DeviceSupply, columns: SearchColumns) -> SupplyBounds:
-    """The least figures of all configurations that a supply has the devices for."""
+    """Returns the lower bounds of all configurations that the devices of a supply suffice for."""
     space, question = pricer.space, pricer.space.question
     here = np.isin(columns.cluster, supply.clusters) & (columns.devices <= supply.most_devices)
     kept = np.flatnonzero(here)
@@ -80,7 +79,7 @@ def compute_bounds(pricer: CandidatePricer, supply: DeviceSupply, columns: Searc
         rate = _resolve_rate(supply, space)
     kw = _compute_least_kw(pricer, supply, site, columns, kept) * _JUST_BELOW
     if _has_data_pipeline(space) and factor != _JUST_BELOW:
-        # What devices wait for data does not grow with the time of their work, so their mean draw moves.
+        # Time that devices wait for data does not grow with their work, so their mean draw changes.
         kw = np.zeros_like(kw)
     kwh = kw * lasting / HOUR_SECONDS
     intensity = _find_least_intensity(site)
@@ -107,7 +106,7 @@ def compute_bounds(pricer: CandidatePricer, supply: DeviceSupply, columns: Searc
 
 
 def _is_emission_known(pricer: CandidatePricer, supply: DeviceSupply, site: Site | None) -> bool:
-    """Whether power of the devices, overhead of the building and intensity of the grid are known."""
+    """Returns true if power of the devices, overhead of the site and intensity of the grid are known."""
     if site is None or site.pues is None or (site.grid.mean is None and site.grid.in_time is None):
         return False
     return pricer.runs.get_machines(pricer.space, pricer.space.clusters[supply.clusters[0]], site) is not None
@@ -125,7 +124,7 @@ def _compute_least_kw(
     columns: SearchColumns,
     kept: NDArray[np.int64],
 ) -> Floats:
-    """Power at the meter while devices work, in the month of the least PUE; 0 where it is not known."""
+    """Returns the power at the meter during work in the month of the least PUE, or 0 if unknown."""
     found = np.zeros(len(kept))
     if site is None or site.pues is None or not pricer.needs_energy(supply):
         return found
@@ -144,7 +143,7 @@ def _compute_least_kw(
 def _list_clusters(
     pricer: CandidatePricer, columns: SearchColumns, kept: NDArray[np.int64]
 ) -> Iterator[tuple[ClusterInput, NDArray[np.bool_]]]:
-    """Every cluster of some configurations, and which of these are on it."""
+    """Yields each cluster of some configurations, with a mask of the configurations on it."""
     of = np.stack([columns.cluster[kept], columns.devices[kept]])
     for place, count in np.unique(of, axis=1).T.tolist():
         cluster = pricer.space.clusters[place].model_copy(update={"accelerator_count": count})
@@ -154,7 +153,7 @@ def _list_clusters(
 def _compute_least_ownership(
     pricer: CandidatePricer, supply: DeviceSupply, columns: SearchColumns, kept: NDArray[np.int64]
 ) -> Floats:
-    """The share of a purchase that the device-hours of the work alone bear."""
+    """Returns the share of a purchase for the device-hours of the work alone."""
     space, found = pricer.space, np.zeros(len(kept))
     if supply.purchase is None:
         return found
@@ -172,7 +171,7 @@ def _compute_least_ownership(
 
 
 class _RentalRate(NamedTuple):
-    """Rent of a device-hour in the currency of the plan, and the whole instances that hold devices."""
+    """Rent of a device-hour in the currency of the plan, and the size of instances."""
 
     amount: float
     slack: float
@@ -180,7 +179,7 @@ class _RentalRate(NamedTuple):
     least_instances: int
 
     def count_paid_devices(self, counts: NDArray[np.int64]) -> Floats:
-        """Devices that are paid."""
+        """Returns the number of devices that are paid for."""
         whole = -(-counts // self.devices_per_instance)
         return np.maximum(whole, self.least_instances) * float(self.devices_per_instance)
 
@@ -225,7 +224,7 @@ def _get_start(space: SearchSpace) -> datetime | None:
 
 
 def _find_least_intensity(site: Site | None) -> float | None:
-    """The least of the grid at any time; None where that may be below 0."""
+    """Returns the least intensity of the grid at any time, or None if it may be below 0."""
     if site is None:
         return 0.0
     known = [] if site.grid.mean is None else [site.grid.mean.value]
@@ -236,7 +235,10 @@ def _find_least_intensity(site: Site | None) -> float | None:
 
 
 def _compute_least_electricity(supply: DeviceSupply, space: SearchSpace, kwh: Floats) -> Floats:
-    """At a flat price; a tariff may pay for what is taken, so that nothing bounds its bill from below."""
+    """Returns the electricity cost at a flat price.
+
+    A tariff has no lower bound, since it may pay for energy.
+    """
     asked = MISSING if supply.site is None else supply.site.electricity
     if asked is MISSING or asked.price_per_kwh is MISSING:
         return np.full_like(kwh, -np.inf)

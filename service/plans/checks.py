@@ -1,4 +1,4 @@
-"""What is wrong with a plan before anything is searched: each refusal names the member of the question."""
+"""Checks of a plan before its search. Each refusal names the member of the question."""
 
 from decimal import Decimal
 
@@ -19,7 +19,7 @@ from service.schemas.estimates import MemoryEstimateRequest, ThroughputEstimateR
 from service.schemas.workloads import InferenceWorkloadInput, TrainingWorkloadInput
 
 _WORK_TOLERANCE = 1e-3
-"""A run of whole steps is as long as one of tokens only to the next step."""
+"""Relative tolerance of the work: a run of whole steps equals one of tokens only up to the next step."""
 _LEFT_TO_THE_SEARCH = (
     "/model",
     "/cluster",
@@ -33,11 +33,11 @@ _LEFT_TO_THE_SEARCH = (
     "/workload/weight_",
     "/workload/kv_cache_precision",
 )
-"""Members of an estimate that a search varies, or of which it says itself what is wrong."""
+"""Members of an estimate that a search varies or checks itself."""
 
 
 def check_space(space: SearchSpace) -> None:
-    """Refuse what no search could answer.
+    """Refuses a question that no search can answer.
 
     Raises:
         PlanningError: names the field.
@@ -45,7 +45,7 @@ def check_space(space: SearchSpace) -> None:
     check_assumptions(space)
     wanted, workload = RequiredFigures(space.question), space.question.workload
     if not wanted.has_end and (wanted.cost or wanted.emissions or space.question.goal == "pareto"):
-        detail = "what a service costs and emits needs to know how long it runs"
+        detail = "cost and emissions of a service need a horizon"
         raise PlanningError("HORIZON_REQUIRED", "/workload/horizon", detail)
     if isinstance(workload, InferenceWorkloadInput):
         _check_service_limits(space)
@@ -57,7 +57,7 @@ def check_space(space: SearchSpace) -> None:
 
 
 def _check_currency(space: SearchSpace) -> None:
-    """Refuse a currency that the budget or no price of the supplies can be put into."""
+    """Refuses a currency without an exchange rate for the budget or for any price of the supplies."""
     currency, rates, pricer = (
         get_currency(space.question),
         space.catalog.exchange_rates,
@@ -65,7 +65,7 @@ def _check_currency(space: SearchSpace) -> None:
     )
     known = set()
     if pricer.budget is not None and pricer.budget <= 0:
-        raise PlanningError("BUDGET_ZERO", "/constraints/budget/amount", "nothing can be had for nothing")
+        raise PlanningError("BUDGET_ZERO", "/constraints/budget/amount", "a budget must be above zero")
     for supply in space.supplies:
         if supply.rental is None:
             return
@@ -80,18 +80,18 @@ def _check_currency(space: SearchSpace) -> None:
 def _check_service_limits(space: SearchSpace) -> None:
     for name in ("duration_seconds", "finish_by"):
         if getattr(space.question.constraints, name) is not MISSING:
-            detail = "a service runs for its horizon: a deadline is one of training"
+            detail = "a service runs for its horizon: deadlines apply to training only"
             raise PlanningError("NOT_APPLICABLE", f"/constraints/{name}", detail)
     if space.question.constraints.headroom_share:
-        detail = "the memory_fraction of the workload says how much of a device the engine takes"
+        detail = "for a service, memory_fraction of the workload limits the memory that the engine uses"
         raise PlanningError("NOT_APPLICABLE", "/constraints/headroom_share", detail)
 
 
 def _check_given(space: SearchSpace, place: int, runs: RunCache) -> None:
-    """A given configuration does the work of the question, in a layout of devices that are there."""
+    """Checks that a given configuration does the work of the question on devices of a supply."""
     given, pointer = space.question.given[place], f"/given/{place}"
     if given.workload.kind != space.question.workload.kind:
-        detail = f"the work of the plan is {space.question.workload.kind}"
+        detail = f"the workload of the plan is {space.question.workload.kind}"
         raise PlanningError("WORK_DIFFERS", f"{pointer}/workload/kind", detail)
     kept = KeptConfiguration(len(space.clusters) + place, {}, {}, seconds=0.0)
     try:
@@ -111,18 +111,18 @@ def _check_given(space: SearchSpace, place: int, runs: RunCache) -> None:
 def _check_work(
     asked: TrainingWorkloadInput, given: TrainingWorkloadInput, global_batch_size: int, pointer: str
 ) -> None:
-    """As many tokens as the question asks for, to the next step."""
+    """Checks that the number of tokens equals that of the question, up to the next step."""
     total = resolve_total_tokens(given, global_batch_size)
     batch = None if asked.global_batch_size is MISSING else asked.global_batch_size
     wanted = resolve_total_tokens(asked, batch)
     if total is None:
-        raise PlanningError("TOTAL_REQUIRED", pointer, "give the total of the plan")
+        raise PlanningError("TOTAL_REQUIRED", pointer, "give the same total as the plan")
     if wanted is not None and abs(total / wanted - 1.0) > _WORK_TOLERANCE:
-        raise PlanningError("WORK_DIFFERS", pointer, f"the work of the plan is {wanted:.6g} tokens")
+        raise PlanningError("WORK_DIFFERS", pointer, f"the plan has {wanted:.6g} tokens")
 
 
 def _check_prices(space: SearchSpace) -> None:
-    """Work out one configuration on each supply of the question: its terms, its purchase and its building."""
+    """Estimates one configuration on each supply of the question to check terms, purchase and site."""
     pricer, buildings = CandidatePricer(space), set[str]()
     for supply in space.supplies:
         if supply.kind == "offer" and (supply.site is None or supply.site_pointer in buildings):
@@ -143,6 +143,6 @@ def _check_supply(pricer: CandidatePricer, supply: DeviceSupply) -> None:
         worked = run_configuration(configuration, space.catalog)
         pricer.check_supply(worked, supply)
     except PlanningError as error:
-        # What a search varies it tells of itself.
+        # The search reports errors of the members that it varies.
         if error.code != NEVER_ENDS and not error.pointer.startswith(_LEFT_TO_THE_SEARCH):
             raise

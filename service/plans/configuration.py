@@ -1,4 +1,4 @@
-"""A configuration of a program, as it is in use, as one that a plan is asked to rank with the rest."""
+"""Conversion of an existing configuration of a program into a candidate of a plan."""
 
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
@@ -16,11 +16,11 @@ from service.planning.errors import PlanningError
 from service.planning.parallelism import Sharding
 
 _WORK: Final = frozenset({"total_steps", "total_samples", "total_tokens", "sequence_length"})
-"""The work is the question's: the same for all that are ranked."""
+"""Members that are taken from the question, since the work is the same for all candidates."""
 
 
 class ConfigurationRead(NamedTuple):
-    """A member of `given` of a question, and what the file does not say, for a reader."""
+    """A member of `given` of a question, and notes on settings that the file leaves out."""
 
     given: Mapping[str, Any]
     notes: tuple[str, ...]
@@ -29,20 +29,20 @@ class ConfigurationRead(NamedTuple):
 def read_configuration(
     name: str, tool: str, text: str, workload: Mapping[str, Any], cluster: Mapping[str, Any]
 ) -> ConfigurationRead:
-    """``text`` of a program on ``cluster``, over the workload of the question.
+    """Returns the settings ``text`` of a program on ``cluster``, merged into the workload of the question.
 
-    Raises PlanningError where it is no configuration of that program, or none of such a workload.
+    Raises PlanningError if ``text`` is not a configuration of that program or does not run such a workload.
     """
     known = find_tool(tool)
     if known is None or TABLE[known].starts_only or TABLE[known].kind != workload.get("kind"):
-        raise PlanningError("OTHER_WORKLOAD", "/workload/kind", f"{tool} does not run such a workload")
+        raise PlanningError("OTHER_WORKLOAD", "/workload/kind", f"{tool} does not run this kind of workload")
     count = cluster.get("accelerator_count", 1)
     read = read_settings(known, parse_keys(known, text), {"/cluster/accelerator_count": count})
     notes = [f"{error.pointer}: {error.detail}" for error in read.unread]
     run = _convert_steps_to_samples(workload)
     length = read.settings.get("/workload/sequence_length")
     if length is not None and length != run.get("sequence_length", length):
-        notes.append("/workload/sequence_length: it is ranked at that of the question, which is another one")
+        notes.append("/workload/sequence_length: the value differs from the question and is ignored")
     if any(f"/workload/{name}" in read.settings for name in ("micro_batch_size", "global_batch_size")):
         run.pop("gradient_accumulation_steps", None)
     laid_out = _nest_settings(read.settings, "/parallelism/")
@@ -67,7 +67,7 @@ def read_configuration(
 
 
 def _convert_steps_to_samples(workload: Mapping[str, Any]) -> dict[str, Any]:
-    """Steps as the sequences that they are in the batch of the question: another batch takes others."""
+    """Returns the workload with steps converted to sequences, which do not depend on the batch."""
     run = dict(workload)
     if "total_steps" in run and "global_batch_size" in run:
         run["total_samples"] = run.pop("total_steps") * run["global_batch_size"]
@@ -75,7 +75,7 @@ def _convert_steps_to_samples(workload: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _apply_engine(engine: ToolName, workload: dict[str, Any]) -> dict[str, Any]:
-    """A served workload under ``engine``, without the limits that hold for another one."""
+    """Returns a workload under ``engine``, without the limits of another engine."""
     asked = workload.get("engine", {})
     if str(asked.get("name", "")).strip().lower() == engine:
         return workload
@@ -98,7 +98,10 @@ def _put_value(document: dict[str, Any], path: list[str], value: SettingValue) -
 
 
 def _merge_workload(workload: dict[str, Any], said: Mapping[str, Any]) -> dict[str, Any]:
-    """A workload with what a configuration says in place of what it said; recomputation as a whole."""
+    """Returns the workload with the members of a configuration merged in.
+
+    Recomputation is replaced as a whole.
+    """
     for name, value in said.items():
         before = workload.get(name)
         if isinstance(value, dict) and isinstance(before, dict) and name != "recomputation":

@@ -1,21 +1,21 @@
-"""What can go wrong with plans."""
+"""Problems of plans."""
 
 from service.kit.http.problems import Conflict, NotFound
 
 
 class PlanNotFound(NotFound):
-    """There is no such plan."""
+    """The plan does not exist."""
 
-    code, title = "PLAN_NOT_FOUND", "There is no plan of this id"
+    code, title = "PLAN_NOT_FOUND", "There is no plan with this id"
 
 
 class PlanEnded(Conflict):
-    """The search has ended: there is nothing to cancel."""
+    """The search has ended and cannot be cancelled."""
 
     code, title = "PLAN_ENDED", "The search of this plan has ended"
 
 
 class TooManyPlans(Conflict):
-    """So many searches of the tenant run that another one has to wait until one has ended."""
+    """The tenant has reached its limit of running searches."""
 
     code, title = "TOO_MANY_PLANS", "Too many searches of this tenant are running"

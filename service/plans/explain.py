@@ -1,8 +1,8 @@
-"""What separates one row of a plan from the next.
+"""Comparison of one row of a plan with the next.
 
-Two estimates of the same model are wrong alike as far as they share device, software, precision and layout,
-so that the ratio of two rows is surer than either. The correlation is that of measured runs
-(:func:`service.planning.hardware.local_evidence.compute_correlation`); of other devices it is none.
+Two estimates of the same model share errors as far as they share device, software, precision and layout, so
+the ratio of two rows is more certain than either. The correlation comes from measured runs
+(:func:`service.planning.hardware.local_evidence.compute_correlation`); it is zero between different devices.
 """
 
 import math
@@ -76,17 +76,17 @@ _UNITS: Final = {
     "facility_kwh": "kwh",
     "peak_kw": "kw",
 }
-"""Headlines of a row with their units; of a cost it is the currency."""
+"""Headlines of a row and their units. The unit of a cost is its currency."""
 _TIMES: Final = ("duration_seconds", "request_seconds")
 _POWER: Final = "serving_power"
-"""The kind of measured answer that stands for the draw of devices: of training too few were measured."""
+"""Kind of measured answer used for the draw of devices, since too few training runs were measured."""
 _NO_DOUBT: Final = LogReach(0.0, 0.0)
 _SAME: Final = 1e-9
-"""Relative difference up to which two figures are one."""
+"""Relative difference up to which two figures count as equal."""
 
 
 def build_separation(goal: PlanGoal, first: PlanRow, second: PlanRow, catalog: CatalogView) -> PlanSeparation:
-    """What a row has that the next has not, in choices, headlines and parts of the goal's figure."""
+    """Returns differences between two rows in choices, headlines and parts of the goal's figure."""
     name = select_headline(goal, first)
     names = (name, *(each for each in _UNITS if each != name))
     figures = [
@@ -103,7 +103,7 @@ def build_separation(goal: PlanGoal, first: PlanRow, second: PlanRow, catalog: C
 
 
 def select_headline(goal: PlanGoal, row: PlanRow) -> str:
-    """The figure by which a goal ranks; a Pareto set is ranked by its cost."""
+    """Returns the name of the figure that a goal ranks by. A Pareto set is ranked by cost."""
     if goal == "fastest":
         return "duration_seconds" if _is_training(row) else "request_seconds"
     if goal == "cleanest":
@@ -122,7 +122,7 @@ def _list_setting_differences(first: PlanRow, second: PlanRow) -> list[PlanRowDi
 
 
 def _list_choices(row: PlanRow) -> dict[str, str | float]:
-    """Every choice of a row by its name."""
+    """Returns every choice of a row by name."""
     supply, layout, members = _to_mapping(row["supply"]), _to_mapping(row["parallelism"]), _to_mapping(row)
     names = [(said, supply.get(name)) for name, said in _SUPPLY.items()]
     names += [(name, members[name]) for name in ("accelerator_id", "accelerator_count")]
@@ -132,13 +132,13 @@ def _list_choices(row: PlanRow) -> dict[str, str | float]:
 
 
 def _to_mapping(shape: Any) -> Mapping[str, Any]:  # noqa: ANN401
-    """The members of a typed dictionary by names that are not known to the checker."""
+    """Returns a typed dictionary as a mapping, for access by dynamic names."""
     members: Mapping[str, Any] = shape
     return members
 
 
 def _to_plain_value(value: str | float) -> str | float:
-    """A choice as text or number; yes and no as text."""
+    """Returns a choice as text or number, with booleans as text."""
     if isinstance(value, bool):
         return "true" if value else "false"
     return float(value) if isinstance(value, int | float) else str(value)
@@ -147,7 +147,7 @@ def _to_plain_value(value: str | float) -> str | float:
 def _build_difference(
     name: str, one: str | float | None, other: str | float | None, unit: str | None = None
 ) -> PlanRowDifference | None:
-    """Both where they differ; None where they do not."""
+    """Returns both values if they differ, or None."""
     if _is_same(one, other):
         return None
     found: PlanRowDifference = {"name": name}
@@ -171,7 +171,7 @@ def _get_unit(name: str, row: PlanRow) -> str:
 
 
 def _get_figure(row: PlanRow, name: str) -> float | None:
-    """The middle of a headline; None where the row has none."""
+    """Returns the middle of a headline, or None if the row has none."""
     known = _get_quantity(row, name)
     return None if known is None else known.value
 
@@ -189,9 +189,9 @@ def _get_quantity(row: PlanRow, name: str) -> Quantity | None:
 
 
 def split_headline(name: str, row: PlanRow, catalog: CatalogView) -> dict[str, float]:
-    """What a headline of a row is the sum of: phases, charges, or kinds of equipment; none of a count.
+    """Returns the parts of a row's headline: phases, charges or kinds of equipment. Counts have none.
 
-    The phases of a training run are those of all its steps, and its interruptions.
+    The phases of a training run cover all its steps and its interruptions.
     """
     if name == "duration_seconds":
         return _sum_run_phases(row, catalog)
@@ -228,7 +228,7 @@ def _sum_run_phases(row: PlanRow, catalog: CatalogView) -> dict[str, float]:
 
 
 def _sum_charges(row: PlanRow, catalog: CatalogView) -> dict[str, float]:
-    """Lines of the cost; the electricity of own devices is what the cost of the row has beside."""
+    """Returns the lines of the cost. Electricity of owned devices is the remainder of the row's cost."""
     asked, cost = row["requests"].get("cost"), _get_figure(row, "cost")
     if cost is None:
         return {}
@@ -240,7 +240,7 @@ def _sum_charges(row: PlanRow, catalog: CatalogView) -> dict[str, float]:
 
 
 def _sum_emissions(row: PlanRow, catalog: CatalogView) -> dict[str, float]:
-    """By kind of equipment, each at the mean intensity of the whole."""
+    """Returns emissions by kind of equipment, each at the mean intensity of the whole."""
     asked, emitted = row["requests"].get("utility_bill"), _get_figure(row, "location_based_kg_co2e")
     if asked is None or emitted is None:
         return {}
@@ -262,7 +262,7 @@ def _sum_parts(parts: Iterable[tuple[str, float]]) -> dict[str, float]:
 def _sort_differences(
     one: Mapping[str, float], other: Mapping[str, float], unit: str
 ) -> list[PlanRowDifference]:
-    """Parts that differ, by the size of their difference; a part that a row has not is absent."""
+    """Returns the parts that differ, by the size of their difference. Parts that a row lacks are absent."""
     names = [name for name in {**one, **other} if one.get(name) or other.get(name)]
     found = [_build_difference(name, one.get(name), other.get(name), unit) for name in names]
     return sorted(
@@ -272,17 +272,16 @@ def _sort_differences(
 
 
 def is_within(name: str, first: PlanRow, second: PlanRow, catalog: CatalogView) -> bool:
-    """Whether a headline of the first row is better by less than what the estimates leave in doubt.
+    """Returns true if the first row is better by less than the uncertainty of the estimates.
 
-    What time leaves in doubt of the figure is correlated as measured times are, what power does as measured
-    draws are, and what a price does is the same for one supply. Runs that are the same differ in what they
-    are charged alone.
+    Uncertainty of time is correlated as measured times are, that of power as measured draws are, and that of
+    a price fully within one supply. Equal runs differ in their charges only.
     """
     one, other = _get_quantity(first, name), _get_quantity(second, name)
     if one is None or other is None:
         return False
     if min(one.low, other.low) <= 0.0:
-        # A figure that may be 0 has no logarithm; its ends count as they are, as if independent.
+        # A figure that may be 0 has no logarithm; its ends are used directly, as if independent.
         return other.value - one.value <= math.hypot(one.high - one.value, other.value - other.low)
     whole, against = compute_log_reach(one), compute_log_reach(other)
     timed, beside = _compute_time_doubt(name, first, whole), _compute_time_doubt(name, second, against)
@@ -299,7 +298,7 @@ def is_within(name: str, first: PlanRow, second: PlanRow, catalog: CatalogView) 
 
 
 def _compute_time_doubt(name: str, row: PlanRow, whole: LogReach) -> LogReach:
-    """What the time of the work leaves in doubt of a figure."""
+    """Returns the uncertainty of a figure that comes from the time of the work."""
     timed = _get_quantity(row, name if name in _TIMES else "duration_seconds")
     return (
         _NO_DOUBT
@@ -309,7 +308,7 @@ def _compute_time_doubt(name: str, row: PlanRow, whole: LogReach) -> LogReach:
 
 
 def _find_rest_correlation(name: str, first: PlanRow, second: PlanRow, alike: "_ComparedRuns") -> float:
-    """Of what prices, and of own devices and emissions power, leave in doubt."""
+    """Returns the correlation of uncertainty from prices, or power of emissions and owned devices."""
     one, other = first["supply"], second["supply"]
     if name == "cost" and one["name"] != other["name"]:
         return 0.0
@@ -318,7 +317,7 @@ def _find_rest_correlation(name: str, first: PlanRow, second: PlanRow, alike: "_
 
 
 class _ComparedRuns(NamedTuple):
-    """What two rows run; ``same`` where it is one run."""
+    """Run settings of two rows. ``same`` is true if both are one run."""
 
     same: bool
     one: RunSetting | None
@@ -327,7 +326,7 @@ class _ComparedRuns(NamedTuple):
 
     @classmethod
     def from_rows(cls, first: PlanRow, second: PlanRow, catalog: CatalogView) -> "_ComparedRuns":
-        """Of two rows."""
+        """Builds the comparison of two rows."""
         asked, against = first["requests"]["throughput"], second["requests"]["throughput"]
         known = catalog.curves.deviations
         if asked == against:
@@ -336,7 +335,7 @@ class _ComparedRuns(NamedTuple):
         return cls(same=False, one=one, other=other, known=known)
 
     def compute_correlation(self, family: str) -> float:
-        """Correlation of the errors of a kind of answer."""
+        """Returns the correlation of errors for a kind of answer."""
         if self.same:
             return 1.0
         if self.one is None or self.other is None:
@@ -347,7 +346,7 @@ class _ComparedRuns(NamedTuple):
 
 
 def _get_family(name: str, row: PlanRow) -> str:
-    """The kind of measured answer that stands for the time behind a headline."""
+    """Returns the kind of measured answer for the time behind a headline."""
     if _is_training(row):
         return "training_step"
     return "serving_tpot" if name == "request_seconds" else "serving_throughput"

@@ -1,4 +1,4 @@
-"""Several workloads over pools of devices and a budget: who runs where and when, and what does not fit."""
+"""Schedule of several workloads on pools of devices within a budget."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
@@ -45,7 +45,7 @@ from service.schemas.workloads import TrainingWorkloadInput
 
 
 def estimate_fleet(question: FleetPlanRequest, catalog: CatalogView) -> FleetPlan:
-    """Who runs where, on how many devices and when, what that costs, and what does not fit."""
+    """Returns the schedule of a fleet with its costs, and the workloads that do not fit."""
     return _FleetAnswerBuilder(question, catalog).build_answer()
 
 
@@ -64,11 +64,11 @@ class _FleetAnswerBuilder:
         self.pools = build_pools(question, catalog)
         self.asking = FleetRequestReader(question, catalog, self.pools)
         self.code = get_currency(question)
-        # What is too much is refused before anything is searched.
+        # Too large a question is refused before any search.
         for place in range(len(question.workloads)):
             for pool in self.asking.list_allowed_pools(place):
                 self.asking.count_configurations(place, pool)
-        # By workload and pool.
+        # Options by workload and pool.
         self.found: Sequence[Mapping[int, FleetOptions]] = [
             {pool: self.asking.list_options(place, pool) for pool in self.asking.list_allowed_pools(place)}
             for place in range(len(question.workloads))
@@ -101,7 +101,7 @@ class _FleetAnswerBuilder:
             answer["cost"] = self._to_money(_sum_cost(made.placed))
             answer["months"] = list(self._list_months(made.placed))
         else:
-            notes.add_gap("/cost", "PRICE_REQUIRED", "the cost of a workload that runs is not known")
+            notes.add_gap("/cost", "PRICE_REQUIRED", "the cost of a scheduled workload is unknown")
         return answer
 
     def _build_task(self, place: int) -> FleetTask:
@@ -176,7 +176,7 @@ class _FleetAnswerBuilder:
                 }
 
     def _list_months(self, placed: Sequence[PlacedTask]) -> Iterator[FleetMonthlySpend]:
-        """Spend by calendar month; what is spent until the end of each is rounded, so that months add up."""
+        """Yields the spend by calendar month. Cumulative sums are rounded, so that months add up."""
         before = Decimal(0)
         for begin, end in _list_calendar_months(self._list_moments(placed)):
             until = (end - self.question.starts_at).total_seconds()
@@ -206,7 +206,7 @@ class _FleetAnswerBuilder:
 
 
 def format_time(when: datetime) -> str:
-    """A time of the answer."""
+    """Returns a time in the format of answers."""
     return f"{when.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
@@ -219,7 +219,7 @@ def _check_names(question: FleetPlanRequest) -> None:
 
 
 def _list_calendar_months(moments: Sequence[datetime]) -> Iterator[tuple[datetime, datetime]]:
-    """Calendar months from the first moment to the last."""
+    """Yields the calendar months from the first moment to the last."""
     if not moments:
         return
     begin = min(moments).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
@@ -234,7 +234,7 @@ def _sum_cost(placed: Sequence[PlacedTask]) -> Decimal:
 
 
 def _sum_cost_until(placed: Sequence[PlacedTask], seconds: Decimal) -> Decimal:
-    """What workloads cost until a moment, spread evenly over their time."""
+    """Returns the cost of workloads until a moment, spread evenly over their time."""
     parts = (
         one.mode.cost * max(Decimal(0), min(Decimal(1), (seconds - one.start) / one.mode.seconds))
         for one in placed

@@ -1,4 +1,4 @@
-"""How the workloads of a fleet can run: their windows, the pools, and the configurations on each."""
+"""Options of the workloads of a fleet: windows, pools and configurations on each pool."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -27,15 +27,15 @@ from service.schemas.site import RunSiteInput
 from service.schemas.workloads import HorizonInput, InferenceWorkloadInput, TrainingWorkloadInput
 
 MOST_CANDIDATES = 100_000
-"""Most configurations of one question: some twenty seconds on a core."""
+"""Most configurations of one question, about twenty seconds on one core."""
 LEAST_CANDIDATES = 500
-"""What a workload on a pool counts for at least: as many configurations as could be searched instead."""
+"""Minimum charge for a workload on a pool against the limit: the configurations that its overhead costs."""
 ADDED_DOUBLINGS = 4
-"""Doublings of a pool in which more devices are looked for."""
+"""Number of times that a pool is doubled in the search for larger options."""
 
 
 class FleetPool(NamedTuple):
-    """Devices of one owner; ``pointer`` is where the question speaks of them."""
+    """Devices of one owner. ``pointer`` is their place in the question."""
 
     name: str
     given: OwnedNodes | RentedDevices
@@ -44,29 +44,29 @@ class FleetPool(NamedTuple):
 
     @property
     def capacity(self) -> int:
-        """Devices there are."""
+        """Number of devices in the pool."""
         return self.given.cluster.accelerator_count
 
     def build_larger(self, times: int) -> "FleetPool":
-        """The same with so many times as many devices."""
+        """Returns the pool with ``times`` as many devices."""
         cluster = self.given.cluster.model_copy(update={"accelerator_count": self.capacity * times})
         return self._replace(given=self.given.model_copy(update={"cluster": cluster}))
 
 
 class RunWindow(NamedTuple):
-    """In which a workload runs, in whole seconds from the start of the fleet."""
+    """Window of a workload, in whole seconds from the start of the fleet."""
 
     earliest: int
     latest: int
 
     @property
     def seconds(self) -> int:
-        """Its length."""
+        """Length of the window in seconds."""
         return self.latest - self.earliest
 
 
 class FleetOption(NamedTuple):
-    """A configuration on a pool: what a schedule sees of it, and what it is."""
+    """A configuration on a pool, with its mode in the schedule."""
 
     mode: TaskMode
     candidate: PricedCandidate
@@ -75,7 +75,7 @@ class FleetOption(NamedTuple):
 
 
 class FleetOptions(NamedTuple):
-    """The configurations of a workload on a pool, and what rules out the others."""
+    """Configurations of a workload on a pool, and counts of those that are ruled out."""
 
     options: tuple[FleetOption, ...]
     ruled_out: Mapping[PlanConstraint, int]
@@ -84,7 +84,7 @@ class FleetOptions(NamedTuple):
 
 
 def build_pools(question: FleetPlanRequest, catalog: CatalogView) -> tuple[FleetPool, ...]:
-    """Owned nodes, then rented devices.
+    """Returns the pools: owned nodes, then rented devices.
 
     Raises:
         PlanningError: there are none, two have the same name, or one has a tariff.
@@ -102,7 +102,7 @@ def build_pools(question: FleetPlanRequest, catalog: CatalogView) -> tuple[Fleet
             FleetPool(given.name, given, _resolve_node_size(given, question, catalog, pointer), pointer)
         )
     if not pools:
-        raise PlanningError("NO_SUPPLY", "/owned", "there are no devices: give owned or rented ones")
+        raise PlanningError("NO_SUPPLY", "/owned", "the fleet has no devices: give owned or rented")
     return tuple(pools)
 
 
@@ -122,7 +122,7 @@ def _check_price(site: RunSiteInput, catalog: CatalogView, pointer: str) -> None
 def _resolve_node_size(
     given: OwnedNodes | RentedDevices, question: FleetPlanRequest, catalog: CatalogView, pointer: str
 ) -> int:
-    """Devices that are taken at a time."""
+    """Returns the number of devices that are allocated together."""
     if question.share_nodes:
         return 1
     try:
@@ -133,13 +133,13 @@ def _resolve_node_size(
 
 
 def build_windows(question: FleetPlanRequest) -> tuple[RunWindow, ...]:
-    """The window of each workload.
+    """Returns the window of each workload.
 
     Raises:
-        PlanningError: one ends before it begins, or begins before the fleet does.
+        PlanningError: a window ends before it begins, or begins before the fleet does.
     """
     if question.ends_at <= question.starts_at:
-        raise PlanningError("WINDOW_EMPTY", "/ends_at", "the fleet ends before it starts")
+        raise PlanningError("WINDOW_EMPTY", "/ends_at", "ends_at must be after starts_at")
     windows = list[RunWindow]()
     for place, workload in enumerate(question.workloads):
         at = f"/workloads/{place}"
@@ -147,25 +147,25 @@ def build_windows(question: FleetPlanRequest) -> tuple[RunWindow, ...]:
         end = question.ends_at if workload.finish_by is MISSING else workload.finish_by
         earliest = math.ceil((begin - question.starts_at).total_seconds())
         if earliest < 0:
-            raise PlanningError("BEFORE_START", f"{at}/earliest_start_at", "the fleet starts later")
+            raise PlanningError("BEFORE_START", f"{at}/earliest_start_at", "the fleet starts after this time")
         latest = math.floor((end - question.starts_at).total_seconds())
         if latest <= earliest:
             given = [
                 name for name in ("finish_by", "earliest_start_at") if getattr(workload, name) is not MISSING
             ]
             pointer = f"{at}/{given[0]}" if given else "/ends_at"
-            raise PlanningError("WINDOW_EMPTY", pointer, "it ends before a second has passed")
+            raise PlanningError("WINDOW_EMPTY", pointer, "the window must last at least a second")
         windows.append(RunWindow(earliest, latest))
     return tuple(windows)
 
 
 def to_moment(question: FleetPlanRequest, seconds: int) -> datetime:
-    """A time of the schedule."""
+    """Returns a time of the schedule."""
     return question.starts_at + timedelta(seconds=seconds)
 
 
 class _CountedSearch(NamedTuple):
-    """A search that is counted; ``key`` tells it from others."""
+    """A search whose configurations are counted. ``key`` identifies it."""
 
     key: str
     space: SearchSpace
@@ -173,11 +173,11 @@ class _CountedSearch(NamedTuple):
 
 
 class TooManyError(PlanningError):
-    """A fleet has more configurations than are looked at."""
+    """The fleet has more configurations than the limit."""
 
 
 class FleetRequestReader:
-    """The question of a fleet, workload by workload and pool by pool, within a number of configurations."""
+    """Question of a fleet by workload and pool, with a limit on configurations."""
 
     def __init__(
         self, question: FleetPlanRequest, catalog: CatalogView, pools: tuple[FleetPool, ...]
@@ -189,7 +189,7 @@ class FleetRequestReader:
         self._known: dict[str, FleetOptions] = {}
 
     def list_allowed_pools(self, place: int) -> list[int]:
-        """Pools, by place, that a workload may run on."""
+        """Returns the numbers of the pools that a workload may run on."""
         workload = self.question.workloads[place]
         if workload.pools is MISSING:
             return list(range(len(self.pools)))
@@ -201,22 +201,22 @@ class FleetRequestReader:
         return sorted({names[name] for name in workload.pools})
 
     def count_configurations(self, place: int, pool: int) -> None:
-        """Count the configurations of a workload on a pool; equal workloads count once.
+        """Counts the configurations of a workload on a pool. Equal workloads count once.
 
         Raises:
-            PlanningError: they are more than are left to be looked at, or the workload has no sound answer.
+            PlanningError: the limit is exceeded, or the workload has no sound answer.
         """
         self._prepare_search(place, self.pools[pool], self._list_counts(place, pool))
 
     def list_options(self, place: int, pool: int) -> FleetOptions:
-        """Configurations of a workload on a pool."""
+        """Returns the configurations of a workload on a pool."""
         return self._list_options(place, self.pools[pool], self._list_counts(place, pool), pool)
 
     def list_larger_options(self, place: int, pool: int) -> FleetOptions:
-        """Configurations of a workload on more devices than a pool has: those it names, or doublings.
+        """Returns configurations on more devices than a pool has: named counts, or doublings.
 
         Raises:
-            TooManyError: they are more than are left to be looked at.
+            TooManyError: the limit is exceeded.
         """
         capacity, named = self.pools[pool].capacity, self.question.workloads[place].accelerator_counts
         counts: list[int] | None = [capacity * 2**doubling for doubling in range(1, ADDED_DOUBLINGS + 1)]
@@ -245,7 +245,7 @@ class FleetRequestReader:
     def _prepare_search(
         self, place: int, devices: FleetPool, counts: list[int] | None
     ) -> _CountedSearch | None:
-        """The search of a workload on devices; None where they are fewer than any number that it names."""
+        """Returns the search of a workload on devices, or None if all its named counts are too large."""
         if counts == []:
             return None
         with self._relocate_errors(place, devices):
@@ -260,7 +260,7 @@ class FleetRequestReader:
 
     @contextmanager
     def _relocate_errors(self, place: int, devices: FleetPool) -> Iterator[None]:
-        """What a plan refuses, at its place in the question of the fleet."""
+        """Moves the pointer of a plan's error to its place in the question of the fleet."""
         try:
             yield
         except TooManyError:
@@ -283,7 +283,7 @@ class FleetRequestReader:
         return FleetOptions(options, outcome.ruled_out, outcome.pruned, has_unpriced)
 
     def _is_priced(self, candidate: PricedCandidate) -> bool:
-        """Whether the cost is known, or neither the goal nor a budget asks for it."""
+        """Returns true if the cost is known or not needed by goal and budget."""
         needs_cost = self.question.goal == "cheapest" or self.question.budget is not MISSING
         return candidate.cost is not None or not needs_cost
 
@@ -317,10 +317,10 @@ class FleetRequestReader:
         if not isinstance(workload, InferenceWorkloadInput):
             return workload
         if workload.horizon is not MISSING:
-            detail = "a service of a fleet runs from earliest_start_at to finish_by"
+            detail = "a service of a fleet runs from earliest_start_at to finish_by: leave the horizon out"
             raise PlanningError("NOT_APPLICABLE", "/workload/horizon", detail)
         if given.accelerator_counts is not MISSING:
-            detail = "a service takes the fewest devices that keep its levels"
+            detail = "a service takes the fewest devices that keep its levels: leave accelerator_counts out"
             raise PlanningError("NOT_APPLICABLE", "/search/accelerator_counts", detail)
         horizon = HorizonInput(duration_seconds=float(self.windows[place].seconds))
         return workload.model_copy(update={"horizon": horizon})
@@ -328,35 +328,38 @@ class FleetRequestReader:
     def _build_mode(self, candidate: PricedCandidate, space: SearchSpace, place: int, pool: int) -> TaskMode:
         count = space.get_cluster(candidate.kept).accelerator_count
         if candidate.seconds is None:
-            raise ValueError("a candidate of a fleet lasts a time")
+            raise ValueError("a candidate of a fleet needs a duration")
         is_service = isinstance(self.question.workloads[place].workload, InferenceWorkloadInput)
         seconds = self.windows[place].seconds if is_service else max(1, math.ceil(candidate.seconds))
-        # An unknown cost is only ever weighed between schedules that are equal but for it.
+        # An unknown cost only breaks ties between schedules that are otherwise equal.
         cost = Decimal(0) if candidate.cost is None else candidate.cost
         return TaskMode(pool, count_taken_devices(count, self.pools[pool]), seconds, cost)
 
     def _spend_candidates(self, place: int, candidates: int) -> None:
         self.left -= max(candidates, LEAST_CANDIDATES)
         if self.left < 0:
-            detail = f"the fleet has more than {MOST_CANDIDATES} configurations: vary less, or name its pools"
+            detail = f"the fleet has more than {MOST_CANDIDATES} configurations: vary less, or name pools"
             raise TooManyError("SEARCH_TOO_LARGE", f"/workloads/{place}", detail)
 
 
 def count_taken_devices(count: int, pool: FleetPool) -> int:
-    """Devices that no other can use beside ``count``: those of whole nodes; the last one may be a part."""
+    """Returns the devices that ``count`` devices block: those of whole nodes.
+
+    The last node may be partial.
+    """
     whole = math.ceil(count / pool.node) * pool.node
     return min(whole, max(pool.capacity, count))
 
 
 def get_currency(question: FleetPlanRequest) -> str:
-    """The currency of all costs."""
+    """Returns the currency of all costs."""
     if question.currency_code is not MISSING:
         return question.currency_code
     return "USD" if question.budget is MISSING else question.budget.currency_code
 
 
 def resolve_budget(question: FleetPlanRequest, catalog: CatalogView) -> Decimal | None:
-    """The most that all may cost, in the currency of the costs."""
+    """Returns the budget in the currency of the costs, or None."""
     if question.budget is MISSING:
         return None
     given, code = question.budget, get_currency(question)
@@ -374,7 +377,7 @@ _OF_WORKLOAD = ("/model", "/workload")
 
 
 def map_pointer(pointer: str, place: int, pool: FleetPool) -> str:
-    """Where the fleet's question has what a plan's question refuses."""
+    """Returns the pointer in the fleet's question for a pointer in a plan's question."""
     if pointer.startswith(_OF_WORKLOAD):
         return f"/workloads/{place}{pointer}"
     if pointer.startswith("/search/"):

@@ -1,4 +1,4 @@
-"""Why a workload of a fleet does not run, and what would let it, with the others where they are."""
+"""Reasons why a workload of a fleet does not run, and remedies that leave other workloads in place."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,13 +24,13 @@ from service.schemas.plan_answers import PlanConstraint, PruningRule
 from service.schemas.workloads import TrainingWorkloadInput
 
 LAST_INSTANT = datetime(2199, 12, 31, tzinfo=UTC)
-"""The last day that questions may name."""
+"""Last day that a question may name."""
 _ORDER: Sequence[FleetReason] = ("configuration", "price", "deadline", "devices", "budget")
-"""The later, the closer to running."""
+"""Reasons in order, from the furthest from running to the closest."""
 
 
 class ReplacementSchedule(NamedTuple):
-    """The schedule that others keep, with the configurations of every workload by pool."""
+    """Schedule of the other workloads, with the configurations of every workload by pool."""
 
     asking: FleetRequestReader
     found: Sequence[Mapping[int, FleetOptions]]
@@ -40,26 +40,26 @@ class ReplacementSchedule(NamedTuple):
 
     @property
     def spent(self) -> Decimal:
-        """By the others."""
+        """Cost of the other workloads."""
         return sum((one.mode.cost for one in self.placed), Decimal(0))
 
     def list_placed(self, pool: int) -> list[PlacedTask]:
-        """Others on a pool."""
+        """Returns the other workloads on a pool."""
         return [one for one in self.placed if one.mode.pool == pool]
 
     def is_affordable(self, option: FleetOption) -> bool:
-        """Whether what others leave of the budget pays for it."""
+        """Returns true if the rest of the budget covers the option."""
         return self.budget is None or self.spent + option.mode.cost <= self.budget
 
     def find_start(self, option: FleetOption, place: int, *, is_timely: bool = True) -> int | None:
-        """The earliest start beside the others, and within the window where it has to be done in time."""
+        """Returns the earliest start next to the others, within the window if ``is_timely``."""
         window, pool = self.asking.windows[place], option.mode.pool
         latest = window.latest if is_timely else None
         capacity = self.asking.pools[pool].capacity
         return find_earliest_start(self.list_placed(pool), capacity, option.mode, window.earliest, latest)
 
     def list_larger_options(self, place: int, pool: int, pointer: str) -> Sequence[FleetOption]:
-        """Configurations on more devices than a pool has; a gap where more cannot be looked at."""
+        """Returns configurations on more devices than a pool has. Records a gap if the limit is exceeded."""
         try:
             return self.asking.list_larger_options(place, pool).options
         except PlanningError as error:
@@ -67,21 +67,21 @@ class ReplacementSchedule(NamedTuple):
             return ()
 
     def has_date(self, seconds: int) -> bool:
-        """Whether a time can be asked for."""
+        """Returns true if a question may name this time."""
         return seconds <= (LAST_INSTANT - self.asking.question.starts_at).total_seconds()
 
     def format_moment(self, seconds: int) -> str:
-        """A time of the answer."""
+        """Returns a time in the format of answers."""
         return f"{to_moment(self.asking.question, seconds).astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
 
     def to_money(self, amount: Decimal) -> MoneyAmount:
-        """An amount of the answer."""
+        """Returns an amount in the currency of the costs."""
         code = get_currency(self.asking.question)
         return {"amount": f"{round_amount(amount, code):f}", "currency_code": code}
 
 
 def to_unplaced(place: int, beside: ReplacementSchedule, pointer: str) -> UnplacedFleetWorkload:
-    """Why a workload does not run, pool by pool, and what would let it; answered at a ``pointer``."""
+    """Returns the reasons why a workload does not run, by pool, and its remedies; answered at ``pointer``."""
     pools = [_to_reason(place, pool, found, beside) for pool, found in beside.found[place].items()]
     return {
         "workload": beside.asking.question.workloads[place].name,
@@ -136,14 +136,14 @@ def _find_reason(place: int, found: FleetOptions, beside: ReplacementSchedule) -
 def _select_timely(
     place: int, options: Sequence[FleetOption], beside: ReplacementSchedule
 ) -> list[FleetOption]:
-    """Those that are done in the window, if they are alone."""
+    """Returns the options that fit in the window on an empty pool."""
     return [one for one in options if one.mode.seconds <= beside.asking.windows[place].seconds]
 
 
 def _list_late_runs(
     place: int, options: Sequence[FleetOption], beside: ReplacementSchedule
 ) -> Iterator[tuple[int, int, FleetOption]]:
-    """Start and end of a training run beside the others, whenever that is, within the budget."""
+    """Yields start and end of a training run next to the others, without a deadline but within the budget."""
     if not _is_training(place, beside):
         return
     for option in options:
@@ -189,7 +189,7 @@ def _to_remedy(
 def _list_device_remedies(
     place: int, pool: int, options: Sequence[FleetOption], beside: ReplacementSchedule
 ) -> Iterator[FleetRemedy]:
-    """Fewest devices more, in whole nodes, with which it runs on a pool in its window and the budget."""
+    """Yields the smallest addition of whole nodes that lets a workload run in its window and the budget."""
     window, own = beside.asking.windows[place], beside.asking.pools[pool]
     needed = [
         (_round_up_to_nodes(least - own.capacity, own), option.mode, number)
@@ -213,7 +213,7 @@ def _round_up_to_nodes(devices: int, pool: FleetPool) -> int:
 def _list_budget_remedies(
     place: int, options: Sequence[FleetOption], beside: ReplacementSchedule
 ) -> Iterator[FleetRemedy]:
-    """The least budget with which it runs in its window on the devices that there are."""
+    """Yields the least budget that lets a workload run in its window on the present devices."""
     starts = ((beside.find_start(option, place), option) for option in _select_timely(place, options, beside))
     roomy = [(option.mode.cost, start, option) for start, option in starts if start is not None]
     if beside.budget is None or not roomy:

@@ -1,4 +1,4 @@
-"""The first row of a plan as settings of the programs that run it."""
+"""Launch settings for the first row of a plan, for programs that run it."""
 
 from collections.abc import Iterator, Mapping
 from typing import Final
@@ -57,7 +57,7 @@ SETTINGS: Final = frozenset(
         "adapters",
     }
 )
-"""Members of a workload that a program is told."""
+"""Members of a workload that translate into settings of a program."""
 
 WHOLE: Final = frozenset(
     {
@@ -71,7 +71,7 @@ WHOLE: Final = frozenset(
         "disaggregated",
     }
 )
-"""Members that change what runs and that no program here takes in settings of its own: named as a whole."""
+"""Members that change the run but that no program takes as settings. They are reported as a whole."""
 
 DESCRIBED: Final = frozenset(
     {
@@ -94,14 +94,14 @@ DESCRIBED: Final = frozenset(
         "horizon",
     }
 )
-"""Members that describe data, load and surroundings, or follow from what is named as a whole."""
+"""Members that describe data, load and environment, or that follow from members reported as a whole."""
 
 _SAID_OF_PROGRAMS: Final = frozenset({"version", "warmed_up"})
 _NO_ADAPTATION: Final = "full"
 
 
 def build_launch_hints(row: PlanRow, model: ResolvedModel, catalog: CatalogView) -> list[LaunchSettings]:
-    """Settings of each program that runs what the first row holds, and what it cannot be told."""
+    """Returns the settings of each program for the first row, and the members that it has no setting for."""
     question = row["requests"]["throughput"]
     settings, kind = build_launch_settings(question, model, catalog), question.workload.kind
     hints = []
@@ -126,7 +126,7 @@ def _to_gap(error: PlanningError) -> EstimateGap:
 def build_launch_settings(
     question: ThroughputEstimateRequest, model: ResolvedModel, catalog: CatalogView
 ) -> LaunchSettingValues:
-    """What a program is told of an estimate's question, by JSON Pointer, beside what its rules look at."""
+    """Returns the settings of an estimate's question by JSON Pointer, with inputs of programs' rules."""
     cluster = resolve_cluster(question.cluster, catalog, AnswerNotes())
     asked = question.model_dump(mode="json")
     return {
@@ -143,7 +143,7 @@ def build_launch_settings(
 def _resolve_settings(
     question: ThroughputEstimateRequest, cluster: Cluster, model: ResolvedModel, catalog: CatalogView
 ) -> LaunchSettingValues:
-    """What the question leaves open and the figures hold for."""
+    """Returns resolved values of members that the question leaves open."""
     given = question.workload
     if isinstance(given, TrainingWorkloadInput):
         return {"/workload/precision": resolve_precision(given, cluster).value}

@@ -1,4 +1,4 @@
-"""What a configuration costs, draws and emits on a supply, by the estimators that answer its requests."""
+"""Cost, power and emissions of a configuration on a supply, from the estimators of its requests."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -27,11 +27,11 @@ from service.schemas.workloads import InferenceWorkloadInput, TrainingWorkloadIn
 
 
 class PricedCandidate(NamedTuple):
-    """A configuration on a supply from a start, with the figures that goal, constraints and cost need.
+    """A configuration on a supply from a start, with the figures for goal, constraints and cost.
 
-    ``time`` is what the goal "fastest" weighs: the seconds of a training run, of a service those of a
-    request. ``seconds`` are those of the whole run, interruptions included; ``kw`` is the highest power at
-    the meter. A figure is None where it is not known, and of energy where nothing asks for it.
+    ``time`` is the figure of the goal "fastest": seconds of a training run, or of a request of a service.
+    ``seconds`` is the duration of the whole run including interruptions; ``kw`` is the highest power at the
+    meter. An unknown figure is None, as is energy that is not needed.
     """
 
     kept: KeptConfiguration
@@ -49,37 +49,37 @@ class PricedCandidate(NamedTuple):
 
 @dataclass(frozen=True)
 class RequiredFigures:
-    """What goal and constraints of a question need to know."""
+    """Figures that goal and constraints of a question need."""
 
     question: PlanRequest
 
     @cached_property
     def cost(self) -> bool:
-        """Whether a candidate without a cost is of no use."""
+        """True if candidates need a known cost."""
         return self.question.goal == "cheapest" or self.question.constraints.budget is not MISSING
 
     @cached_property
     def emissions(self) -> bool:
-        """Whether one without emissions is."""
+        """True if candidates need known emissions."""
         limit = self.question.constraints.location_based_kg_co2e
         return self.question.goal == "cleanest" or limit is not MISSING
 
     @cached_property
     def energy(self) -> bool:
-        """Whether the energy of rented devices is looked at."""
+        """True if the energy of rented devices is needed."""
         limit = self.question.constraints.facility_kw
         return self.emissions or self.question.goal == "pareto" or limit is not MISSING
 
     @cached_property
     def has_end(self) -> bool:
-        """Whether it is known how long the run lasts, which cost and energy need."""
+        """True if the duration of the run is known, as cost and energy need."""
         workload = self.question.workload
         return not isinstance(workload, InferenceWorkloadInput) or workload.horizon is not MISSING
 
 
 @contextmanager
 def relocate_errors(supply: DeviceSupply) -> Iterator[None]:
-    """What an estimate refuses, at its place in the question of the plan."""
+    """Moves the pointer of an estimate's error to its place in the question of the plan."""
     try:
         yield
     except PlanningError as error:
@@ -87,7 +87,7 @@ def relocate_errors(supply: DeviceSupply) -> Iterator[None]:
 
 
 def map_pointer(pointer: str, supply: DeviceSupply) -> str:
-    """Where the question of a plan says what an estimate on a supply reads at ``pointer``."""
+    """Returns the pointer in the plan's question for ``pointer`` of an estimate on a supply."""
     name, _, rest = pointer.removeprefix("/").partition("/")
     if name == "load_profile":
         return f"{supply.site_pointer}/pue_by_month"
@@ -100,18 +100,18 @@ def map_pointer(pointer: str, supply: DeviceSupply) -> str:
 
 @dataclass
 class CandidatePricer:
-    """Figures of the configurations of a space."""
+    """Estimator of cost, energy and emissions for the configurations of a space."""
 
     space: SearchSpace
     runs: RunCache = field(default_factory=RunCache)
 
     @cached_property
     def wanted(self) -> RequiredFigures:
-        """What the question needs."""
+        """Figures that the question needs."""
         return RequiredFigures(self.space.question)
 
     def needs_energy(self, supply: DeviceSupply) -> bool:
-        """Whether what a candidate draws is looked at."""
+        """Returns true if the energy of candidates on this supply is needed."""
         if supply.site is None or not self.wanted.has_end:
             return False
         return supply.kind == "owned" or self.wanted.energy
@@ -123,7 +123,7 @@ class CandidatePricer:
         starts_at: datetime | None = None,
         name: str | None = None,
     ) -> PricedCandidate:
-        """A configuration from a start, with what rules it out."""
+        """Returns a configuration from a start, with the constraint that rules it out, if any."""
         try:
             worked = self.runs.get_run(self.space, kept, supply.accelerator_id)
             with relocate_errors(supply):
@@ -138,7 +138,7 @@ class CandidatePricer:
         return PricedCandidate(kept, supply, devices, float("inf"), starts_at, name, ruled_out_by=late)
 
     def check_supply(self, worked: EvaluatedConfiguration, supply: DeviceSupply) -> None:
-        """Refuse terms, a purchase or a building of which the estimators can make nothing."""
+        """Refuses terms, a purchase or a site that the estimators cannot use."""
         question, kept = self.space.question, KeptConfiguration(supply.clusters[0], {}, {}, 0.0)
         window = question.window
         start = question.starts_at if window is MISSING else window.earliest_start_at
@@ -189,7 +189,7 @@ class CandidatePricer:
     def meter_run(
         self, worked: EvaluatedConfiguration, supply: DeviceSupply, starts_at: datetime | None
     ) -> MeteredRun | None:
-        """The energy of a run in the building of the supply; None where this is not known."""
+        """Returns the energy of a run at the site of the supply, or None if the site is unknown."""
         request = build_bill_request(self.space, worked.configuration, supply, starts_at)
         if request is None or supply.site is None:
             return None
@@ -199,7 +199,7 @@ class CandidatePricer:
         return StartedRun(first.supply, first.time, first.cost, self.budget)
 
     def _apply_constraints(self, found: PricedCandidate, worked: EvaluatedConfiguration) -> PricedCandidate:
-        """With the first constraint that rules it out."""
+        """Returns the candidate with the first constraint that rules it out."""
         if found.name is not None:
             broken = self._find_run_constraint(found, worked)
             if broken is not None:
@@ -209,7 +209,7 @@ class CandidatePricer:
     def _find_run_constraint(
         self, found: PricedCandidate, worked: EvaluatedConfiguration
     ) -> PlanConstraint | None:
-        """What rules a given configuration out before its price: the search has not looked at it."""
+        """Returns the constraint that rules a given configuration out, which no search has checked."""
         limit = self.space.question.constraints.accelerator_count
         if limit is not MISSING and found.devices > limit:
             return PlanConstraint.DEVICES
@@ -232,7 +232,7 @@ class CandidatePricer:
         return PlanConstraint.SERVICE_LEVEL
 
     def _list_broken_constraints(self, found: PricedCandidate) -> Iterator[PlanConstraint]:
-        """Constraints of time, power, emissions and money that it does not keep."""
+        """Yields violated constraints of time, power, emissions and money."""
         question, limits = self.space.question, self.space.question.constraints
         if isinstance(question.workload, TrainingWorkloadInput) and not self.is_in_time(found):
             yield PlanConstraint.DEADLINE
@@ -249,7 +249,7 @@ class CandidatePricer:
             yield PlanConstraint.EMISSIONS
 
     def is_in_time(self, found: PricedCandidate) -> bool:
-        """Whether a training run ends by its deadline."""
+        """Returns true if a training run ends by its deadline."""
         limits = self.space.question.constraints
         if limits.duration_seconds is not MISSING and found.time > limits.duration_seconds:
             return False
@@ -259,7 +259,7 @@ class CandidatePricer:
 
     @cached_property
     def day(self) -> date:
-        """Whose exchange rates count: that of the first start, else today."""
+        """Day of the exchange rates: that of the first start, else today."""
         question = self.space.question
         if question.window is not MISSING:
             return question.window.earliest_start_at.date()
@@ -267,7 +267,7 @@ class CandidatePricer:
 
     @cached_property
     def budget(self) -> Decimal | None:
-        """The most that may be paid, in the currency of the plan."""
+        """The budget in the currency of the plan, or None."""
         limit = self.space.question.constraints.budget
         if limit is MISSING:
             return None
@@ -281,7 +281,7 @@ class CandidatePricer:
     def list_candidates(
         self, supply: DeviceSupply, kept: KeptConfiguration, name: str | None = None
     ) -> list[PricedCandidate]:
-        """A configuration from the best of the starts; of a Pareto set from all that no other betters."""
+        """Returns a configuration from its best start; for a Pareto set, from all that are not dominated."""
         question = self.space.question
         if question.window is MISSING:
             start = None if question.starts_at is MISSING else question.starts_at

@@ -1,9 +1,9 @@
-"""The best of what a search keeps: configurations on supplies, worked out in full in the order of bounds.
+"""Ranking of the configurations that a search keeps, on their supplies, in the order of their bounds.
 
-A candidate is worked out by the estimators only when no other can be before it: candidates stand in the order
-of what they cost, take and emit at least (:mod:`service.plans.bounds`), and one that is worked out is ranked
-once its figures are no more than the least figures of all that are not. Of equal ones given configurations
-count first, then the first supply of the space, then the first configuration that the search keeps.
+A candidate is estimated only when no other can precede it: candidates are sorted by their lower bounds of
+cost, time and emissions (:mod:`service.plans.bounds`), and an estimated candidate is ranked once its figures
+do not exceed the lower bounds of all that are not yet estimated. Ties go to given configurations, then to the
+first supply of the space, then to the first configuration that the search keeps.
 """
 
 import heapq
@@ -38,18 +38,18 @@ _FIGURES: dict[PlanGoal, tuple[str, str, str]] = {
     "fewest_devices": ("devices", "cost", "time"),
     "pareto": ("cost", "time", "kg_co2e"),
 }
-"""What is compared, by the goal: where the first are equal the second counts, then the third."""
+"""Figures that a goal compares. The second breaks ties of the first, the third those of the second."""
 
 
 class RankedCandidate(NamedTuple):
-    """A candidate and its place; 0 for one that is ruled out."""
+    """A candidate and its rank; 0 if it is ruled out."""
 
     rank: int
     candidate: PricedCandidate
 
 
 class CandidateRanking(NamedTuple):
-    """The rows of an answer, given configurations in the order of the question, and what was looked at."""
+    """Rows of an answer, given configurations in the order of the question, and counts."""
 
     rows: tuple[RankedCandidate, ...]
     given: tuple[RankedCandidate, ...]
@@ -62,7 +62,7 @@ class CandidateRanking(NamedTuple):
 def rank_candidates(
     space: SearchSpace, outcome: SearchOutcome, runs: RunCache | None = None
 ) -> CandidateRanking:
-    """The best candidates by the goal of the question."""
+    """Returns the best candidates by the goal of the question."""
     order = _RankedOrder(space, outcome, runs or RunCache())
     rows = tuple(_select_pareto(order) if space.question.goal == "pareto" else _select_best(order))
     given = tuple(RankedCandidate(order.find_rank(each), each) for each in order.given)
@@ -79,19 +79,19 @@ def rank_candidates(
 def find_first_candidate(
     space: SearchSpace, outcome: SearchOutcome, runs: RunCache | None = None
 ) -> PricedCandidate | None:
-    """The best candidate; of a Pareto set the cheapest. None where nothing is left."""
+    """Returns the best candidate, or the cheapest of a Pareto set, or None if all are ruled out."""
     return next(iter(_RankedOrder(space, outcome, runs or RunCache())), None)
 
 
 def build_key(goal: PlanGoal, candidate: PricedCandidate) -> RankingKey:
-    """What a goal compares, the first figure before the second; what is not known is behind all that is."""
+    """Returns the figures that a goal compares, in order. Unknown figures sort last."""
     figures = (getattr(candidate, name) for name in _FIGURES[goal])
     one, two, three = (np.inf if figure is None else float(figure) for figure in figures)
     return one, two, three
 
 
 class _RankedOrder:
-    """Candidates that nothing rules out, the best first; each is worked out when its turn may have come."""
+    """Feasible candidates in order, the best first. Each is estimated when its bound is reached."""
 
     def __init__(self, space: SearchSpace, outcome: SearchOutcome, runs: RunCache) -> None:
         self.space = space
@@ -99,7 +99,7 @@ class _RankedOrder:
         self.feasible = 0
         self.ruled_out: Counter[PlanConstraint] = Counter()
         self.left: Counter[str] = Counter()
-        """Candidates of each supply that are not ranked yet."""
+        """Candidates of each supply that are not yet ranked."""
         self._kept = outcome.kept
         self._worked: list[tuple[RankingKey, _CandidateIndex, PricedCandidate]] = []
         self._ranked: list[PricedCandidate] = []
@@ -110,28 +110,28 @@ class _RankedOrder:
         self.given = [self._price_given(place) for place in range(len(space.question.given))]
 
     def __iter__(self) -> Iterator[PricedCandidate]:
-        """All of them; what is ranked already is not worked out again."""
+        """Yields all candidates in order. Ranked candidates are kept."""
         place = 0
         while place < len(self._ranked) or self._rank_next():
             yield self._ranked[place]
             place += 1
 
     def build_key(self, candidate: PricedCandidate) -> RankingKey:
-        """What the goal compares."""
+        """Returns the figures that the goal compares."""
         return build_key(self.space.question.goal, candidate)
 
     def skip_dominated(self, key: RankingKey) -> None:
-        """Leave out what by its bounds is at least as large in all figures of a key."""
+        """Skips candidates whose bounds are at least as large as a key in all figures."""
         self._behind |= (self._pairs.figures >= key).all(axis=1)
 
     def find_rank(self, given: PricedCandidate) -> int:
-        """The place of a given configuration among all candidates; 0 where it is ruled out."""
+        """Returns the rank of a given configuration among all candidates, or 0 if it is ruled out."""
         if given.ruled_out_by is not None:
             return 0
         return next(rank for rank, candidate in enumerate(self, start=1) if candidate is given)
 
     def _rank_next(self) -> bool:
-        """Find the next candidate; whether there is one."""
+        """Ranks the next candidate. Returns false if there is none."""
         pairs = self._pairs
         while self._next < len(pairs.supply) or self._worked:
             if self._next < len(pairs.supply) and (
@@ -170,7 +170,7 @@ class _RankedOrder:
             self.ruled_out[constraint] += number
 
     def _price_given(self, place: int) -> PricedCandidate:
-        """A given configuration on the supply of the question, else on that on which it does best."""
+        """Returns a given configuration on its best supply."""
         given, space = self.space.question.given[place], self.space
         kept = KeptConfiguration(len(space.clusters) + place, {}, {}, seconds=0.0)
         found = []
@@ -185,7 +185,7 @@ class _RankedOrder:
         return best
 
     def _is_given(self, key: RankingKey, candidate: PricedCandidate) -> bool:
-        """Whether a candidate that the search found is a given one."""
+        """Returns true if a candidate of the search equals a given configuration."""
         return candidate.name is None and any(
             each.ruled_out_by is None
             and each.supply.name == candidate.supply.name
@@ -196,7 +196,7 @@ class _RankedOrder:
 
 
 def _select_best(order: _RankedOrder) -> Iterator[RankedCandidate]:
-    """The rows of the answer: the best, but no more than a few of each supply."""
+    """Yields the rows of the answer: the best candidates, at most a few of each supply."""
     search, shown = order.space.question.search, Counter[str]()
     for rank, candidate in enumerate(order, start=1):
         name = candidate.supply.name
@@ -210,7 +210,10 @@ def _select_best(order: _RankedOrder) -> Iterator[RankedCandidate]:
 
 
 def _select_pareto(order: _RankedOrder) -> Sequence[RankedCandidate]:
-    """Candidates that no other betters in cost, time and emissions; of many both ends and some between."""
+    """Returns the candidates that no other dominates in cost, time and emissions.
+
+    If there are too many, both ends and some in between are returned.
+    """
     found: list[tuple[RankingKey, PricedCandidate]] = []
     for candidate in order:
         key = order.build_key(candidate)
@@ -227,7 +230,7 @@ def _select_pareto(order: _RankedOrder) -> Sequence[RankedCandidate]:
 
 
 def _is_as_good(one: RankingKey, other: RankingKey) -> bool:
-    """Whether ``one`` is no more than ``other`` in all figures."""
+    """Returns true if ``one`` does not exceed ``other`` in any figure."""
     return all(own <= figure for own, figure in zip(one, other, strict=True))
 
 
@@ -239,7 +242,7 @@ class _BoundedPairs(NamedTuple):
     figures: NDArray[np.float64]
 
     def get_bound(self, place: int) -> tuple[RankingKey, _CandidateIndex]:
-        """The least that a candidate is compared by."""
+        """Returns the lower bound of a candidate's key."""
         one, two, three = self.figures[place].tolist()
         return (one, two, three), (int(self.supply[place]), int(self.kept[place]), -1)
 
@@ -249,7 +252,7 @@ def _build_pairs(
     kept: tuple[KeptConfiguration, ...],
     rule_out: Callable[[PlanConstraint, int], None],
 ) -> _BoundedPairs:
-    """What no bound rules out, in order."""
+    """Returns the pairs that no bound rules out, in order."""
     space, columns = pricer.space, pricer.runs.get_columns(pricer.space, kept)
     names = _FIGURES[space.question.goal]
     parts = []
@@ -273,7 +276,7 @@ def _build_pairs(
 def _list_broken_constraints(
     pricer: CandidatePricer, bounds: SupplyBounds
 ) -> Iterator[tuple[PlanConstraint, NDArray[np.bool_]]]:
-    """What already the least figures rule out, in the order of the constraints."""
+    """Yields the constraints that lower bounds already violate, in the order of the constraints."""
     question, wanted = pricer.space.question, pricer.wanted
     limits, every = question.constraints, np.ones(len(bounds.kept), dtype=bool)
     if isinstance(question.workload, TrainingWorkloadInput):
@@ -291,7 +294,7 @@ def _list_broken_constraints(
 
 
 def _compute_longest_seconds(space: SearchSpace) -> float:
-    """The longest that a run may take from its first start."""
+    """Returns the longest time that a run may take from its first start."""
     question, limits = space.question, space.question.constraints
     longest = np.inf if limits.duration_seconds is MISSING else limits.duration_seconds
     start = question.starts_at if question.window is MISSING else question.window.earliest_start_at
@@ -301,10 +304,10 @@ def _compute_longest_seconds(space: SearchSpace) -> float:
 
 
 def list_supplies(space: SearchSpace, place: int) -> list[DeviceSupply]:
-    """The supplies that a given configuration may run on.
+    """Returns the supplies that a given configuration may run on.
 
     Raises:
-        PlanningError: there are none of its devices, or not where it says.
+        PlanningError: no supply has its devices, or not in its region.
     """
     given, pointer = space.question.given[place], f"/given/{place}"
     reference, count = given.cluster.accelerator, given.cluster.accelerator_count
@@ -321,13 +324,13 @@ def list_supplies(space: SearchSpace, place: int) -> list[DeviceSupply]:
     ]
     if not found:
         at = f"{pointer}/cluster" if given.supply is MISSING else f"{pointer}/supply"
-        detail = "no supply of the plan has so many of these devices in such nodes: see owned and rented"
+        detail = "no supply of the plan has that many of these devices in such nodes: see owned and rented"
         raise PlanningError("NO_SUPPLY", at, detail)
     return found
 
 
 def _is_joining(supply: DeviceSupply, cluster: ClusterInput, space: SearchSpace) -> bool:
-    """Whether the fast link of a supply joins as many devices as that of a given cluster."""
+    """Returns true if the fast link of a supply joins as many devices as that of a given cluster."""
     asked = resolve_cluster(cluster, space.catalog, AnswerNotes())
     of_supply = space.clusters[supply.clusters[0]].model_copy(
         update={"accelerator_count": cluster.accelerator_count}

@@ -1,4 +1,4 @@
-"""Every query of plans."""
+"""Queries of plans."""
 
 from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime, timedelta
@@ -13,17 +13,17 @@ from service.kit.jobs.tables import CANCELLED, DEAD, JobRow
 from service.plans.tables import RUNNING, PlanPieceRow, PlanRow
 
 PageCursor = tuple[datetime, str]
-"""Time and id of the row that a page follows."""
+"""Time and id of the row before a page."""
 
 
 def get_plan(session: Session, tenant_id: str, plan_id: str) -> PlanRow | None:
-    """A plan of a tenant with its question and its answer."""
+    """Returns a plan of a tenant with its question and its answer, or None."""
     whole = (undefer(PlanRow.question), undefer(PlanRow.answer))
     return session.scalars(_select_own(tenant_id, plan_id).options(*whole)).one_or_none()
 
 
 def lock_plan(session: Writer, tenant_id: str, plan_id: str) -> PlanRow | None:
-    """A plan that nobody else changes until the transaction ends."""
+    """Returns a plan, locked until the transaction ends, or None."""
     fresh = {"populate_existing": True}
     own = _select_own(tenant_id, plan_id).with_for_update()
     return session.scalars(own, execution_options=fresh).one_or_none()
@@ -42,7 +42,7 @@ def list_page(
     after: PageCursor | None,
     limit: int,
 ) -> Sequence[PlanRow]:
-    """Plans of a tenant, the newest first."""
+    """Returns plans of a tenant, the newest first."""
     statement = select(PlanRow).where(PlanRow.tenant_id == tenant_id)
     if states:
         statement = statement.where(PlanRow.state.in_(states))
@@ -57,7 +57,7 @@ def list_page(
 
 
 def count_running(session: Session, tenant_id: str) -> int:
-    """How many searches of a tenant run."""
+    """Returns the number of running searches of a tenant."""
     own = select(func.count()).where(PlanRow.tenant_id == tenant_id, PlanRow.state == RUNNING)
     return session.scalars(own).one()
 
@@ -67,12 +67,12 @@ def _match_pieces(tenant_id: str, plan_id: str) -> Any:  # noqa: ANN401
 
 
 def get_piece(session: Session, tenant_id: str, plan_id: str, number: int) -> PlanPieceRow:
-    """A piece of a search that runs."""
+    """Returns a piece of a running search."""
     return session.get_one(PlanPieceRow, (tenant_id, plan_id, number))
 
 
 def list_outcomes(session: Reader, tenant_id: str, plan_id: str) -> list[str]:
-    """What became of the pieces that are searched, in their order."""
+    """Returns the outcomes of the pieces that are searched, in order."""
     known = select(PlanPieceRow.outcome).where(
         _match_pieces(tenant_id, plan_id), PlanPieceRow.outcome.is_not(None)
     )
@@ -80,12 +80,12 @@ def list_outcomes(session: Reader, tenant_id: str, plan_id: str) -> list[str]:
 
 
 def insert_pieces(session: Writer, pieces: Iterable[dict[str, Any]]) -> None:
-    """Pieces that are not searched yet."""
+    """Inserts pieces that are not yet searched."""
     session.execute(insert(PlanPieceRow), list(pieces))
 
 
 def record_outcome(session: Writer, tenant_id: str, plan_id: str, number: int, outcome: str) -> int | None:
-    """Keep what became of a piece; its candidates, or None where that is known already."""
+    """Stores the outcome of a piece. Returns its candidates, or None if the outcome is already known."""
     unknown = (
         _match_pieces(tenant_id, plan_id),
         PlanPieceRow.number == number,
@@ -96,12 +96,12 @@ def record_outcome(session: Writer, tenant_id: str, plan_id: str, number: int, o
 
 
 def delete_pieces(session: Writer, tenant_id: str, plan_id: str) -> None:
-    """Forget the pieces of a search."""
+    """Deletes the pieces of a search."""
     session.execute(delete(PlanPieceRow).where(_match_pieces(tenant_id, plan_id)))
 
 
 class StuckPlan(NamedTuple):
-    """A plan that is said to run while a job of it has ended without doing its piece."""
+    """A running plan with a job that has ended without searching its piece."""
 
     tenant_id: str
     plan_id: str
@@ -112,7 +112,7 @@ class StuckPlan(NamedTuple):
 
 
 def list_stuck(session: Session, kinds: Collection[str], *, limit: int) -> list[StuckPlan]:
-    """Plans that nothing works on to the end."""
+    """Returns running plans with a dead or cancelled job."""
     key = PlanRow.id + " " + cast(PlanRow.beginning, String) + " %"
     ended = and_(
         JobRow.tenant_id == PlanRow.tenant_id,
@@ -132,7 +132,7 @@ def list_stuck(session: Session, kinds: Collection[str], *, limit: int) -> list[
 
 
 def delete_expired_plans(session: Writer, kept: timedelta, *, limit: int) -> int:
-    """Delete plans that ended long enough ago; how many."""
+    """Deletes plans that ended long enough ago. Returns their number."""
     old = (
         select(PlanRow.tenant_id, PlanRow.id)
         .where(PlanRow.state != RUNNING, PlanRow.finished_at <= now() - kept)
@@ -145,6 +145,6 @@ def delete_expired_plans(session: Writer, kept: timedelta, *, limit: int) -> int
 
 
 def count_plans(session: Reader) -> list[tuple[str, int]]:
-    """Plans of every tenant by state."""
+    """Returns the number of plans by state, over all tenants."""
     statement = select(PlanRow.state, func.count()).group_by(PlanRow.state)
     return [(state, number) for state, number in session.execute(statement)]

@@ -1,4 +1,4 @@
-"""The requests of a configuration on a supply: what estimates are asked to give its figures."""
+"""Estimate requests of a configuration on a supply."""
 
 import json
 from datetime import datetime
@@ -24,14 +24,14 @@ from service.schemas.workloads import WorkloadInput
 
 
 class RequestConfiguration(NamedTuple):
-    """What every request of a configuration says."""
+    """Members that all requests of a configuration share."""
 
     throughput: ThroughputEstimateRequest
     memory: MemoryEstimateRequest
 
 
 def get_currency(question: PlanRequest) -> str:
-    """Currency of the costs of a plan."""
+    """Returns the currency of the costs of a plan."""
     if question.currency_code is not MISSING:
         return question.currency_code
     budget = question.constraints.budget
@@ -41,7 +41,7 @@ def get_currency(question: PlanRequest) -> str:
 def build_configuration(
     space: SearchSpace, kept: KeptConfiguration, accelerator_id: str
 ) -> RequestConfiguration:
-    """How a configuration is asked about."""
+    """Returns the throughput and memory requests of a configuration."""
     said: dict[str, Any] = {
         "model": space.question.model,
         "workload": build_workload(space, kept),
@@ -58,7 +58,7 @@ def build_configuration(
 def build_cost_request(
     space: SearchSpace, configuration: RequestConfiguration, supply: DeviceSupply, starts_at: datetime | None
 ) -> CostEstimateRequest | None:
-    """What asks for rent, ownership and storage; None where only electricity is paid."""
+    """Returns the request for rent, ownership and storage, or None if only electricity is paid."""
     question, supply = space.question, apply_assumptions(supply, space.question, space.catalog)
     said: dict[str, Any] = {"currency_code": get_currency(question)}
     for name in ("storage", "egress"):
@@ -78,7 +78,7 @@ def build_cost_request(
 
 
 def _build_free_purchase(currency_code: str) -> Purchase:
-    """Devices that are there and cost nothing more: a cost is asked for by how the devices are had."""
+    """Returns a purchase at no cost, since a cost request needs either a rental or a purchase."""
     nothing = MoneyInput(amount="0", currency_code=currency_code)
     return Purchase(price_per_device=nothing, ownership=Ownership(years=1.0))
 
@@ -86,7 +86,7 @@ def _build_free_purchase(currency_code: str) -> Purchase:
 def build_bill_request(
     space: SearchSpace, configuration: RequestConfiguration, supply: DeviceSupply, starts_at: datetime | None
 ) -> UtilityBillRequest | None:
-    """What asks for energy, electricity and emissions; None where the building is not known."""
+    """Returns the request for energy, electricity and emissions, or None if the site is unknown."""
     supply = apply_assumptions(supply, space.question, space.catalog)
     if supply.site is None:
         return None
@@ -104,7 +104,7 @@ def _list_run_members(configuration: RequestConfiguration) -> dict[str, Any]:
 def build_requests(
     space: SearchSpace, kept: KeptConfiguration, supply: DeviceSupply, starts_at: datetime | None = None
 ) -> PlanEstimateRequests:
-    """Bodies of the four estimates that give the figures of a configuration on a supply."""
+    """Returns the four estimate requests that give the figures of a configuration on a supply."""
     configuration = build_configuration(space, kept, supply.accelerator_id)
     requests: PlanEstimateRequests = {"memory": configuration.memory, "throughput": configuration.throughput}
     cost = build_cost_request(space, configuration, supply, starts_at)
@@ -117,7 +117,7 @@ def build_requests(
 
 
 def build_workload(space: SearchSpace, kept: KeptConfiguration) -> WorkloadInput:
-    """The workload of a configuration."""
+    """Returns the workload of a configuration."""
     place = kept.cluster - len(space.clusters)
     if place >= 0:
         return space.question.given[place].workload
@@ -125,7 +125,7 @@ def build_workload(space: SearchSpace, kept: KeptConfiguration) -> WorkloadInput
 
 
 def build_parallelism(space: SearchSpace, kept: KeptConfiguration) -> ParallelismInput:
-    """The layout of a configuration."""
+    """Returns the layout of a configuration."""
     place = kept.cluster - len(space.clusters)
     if place >= 0:
         return space.question.given[place].parallelism

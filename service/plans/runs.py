@@ -1,4 +1,4 @@
-"""Rates and energies of configurations, each worked out once: neither prices nor constraints change them."""
+"""Cached rates and energies of configurations, which do not depend on prices or constraints."""
 
 import json
 from dataclasses import dataclass
@@ -36,12 +36,12 @@ from service.schemas.workloads import InferenceWorkloadInput
 Floats = NDArray[np.float64]
 
 NEVER_ENDS: Final = "NO_PROGRESS"
-"""Refused by estimates of a run that failures or interruptions stop faster than it goes on."""
+"""Code of a run that failures or interruptions stop faster than it progresses."""
 
 
 @dataclass
 class MeteredRun:
-    """A run with its energy in a building."""
+    """A run with its energy at a site."""
 
     request: UtilityBillRequest
     site: Site
@@ -51,12 +51,12 @@ class MeteredRun:
 
     @cached_property
     def emissions(self) -> Quantity | None:
-        """Of the electricity, at the average of the grid."""
+        """Emissions of the electricity at the average of the grid."""
         return estimate_location_based(self.energy, self.site, self.notes)
 
     @cached_property
     def electricity(self) -> CurrencyCharges | None:
-        """What the electricity costs, in the currency of the request."""
+        """Cost of the electricity in the currency of the request."""
         billed = bill_electricity(self.request, self.energy, self.catalog, self.notes)
         if billed.charged is None:
             return None
@@ -69,20 +69,20 @@ class EvaluatedConfiguration(NamedTuple):
 
     configuration: RequestConfiguration
     catalog: CatalogView
-    """As its devices see it."""
+    """Catalog with the measured constants of the configuration's devices."""
     run: Run
     draw: DevicePower | None
     energies: dict[object, RunEnergy]
-    """By what they depend on of a building."""
+    """Energies by the properties of a site that they depend on."""
     metered: dict[object, tuple[RunSiteInput, MeteredRun]]
-    """By building and start, with the building as the question gives it."""
+    """Metered runs by site and start, with the site of the question."""
 
     def copy_run(self) -> Run:
-        """The run, to which notes may be added."""
+        """Returns a copy of the run, whose notes may be changed."""
         return self.run._replace(notes=self.run.notes.copy())
 
     def meter_run(self, request: UtilityBillRequest, building: RunSiteInput) -> MeteredRun:
-        """The energy of the run as a bill reads it; kept where the building of a supply is not moved."""
+        """Returns the energy of the run as a bill uses it. Cached unless an assumption changes the site."""
         key = (id(building), request.starts_at, request.currency_code)
         if request.site is building and key in self.metered:
             return self.metered[key][1]
@@ -94,7 +94,7 @@ class EvaluatedConfiguration(NamedTuple):
         return found
 
     def _get_energy(self, run: Run, site: Site) -> RunEnergy:
-        """Prices and grid do not change it."""
+        """Returns the energy of a run, cached since prices and grid do not change it."""
         key = (site.pues, site.cooling, site.fabric_watts_per_device, site.starts_at)
         if key not in self.energies:
             self.energies[key] = estimate_energy(run, site, self.draw)
@@ -102,7 +102,7 @@ class EvaluatedConfiguration(NamedTuple):
 
     @property
     def request_seconds(self) -> float | None:
-        """Mean time of a request of a service."""
+        """Mean seconds of a request of a service."""
         run, found = self.run, None
         if isinstance(run, ServingRun) and isinstance(run.serving, ServingEstimate):
             found = run.serving.request_seconds
@@ -112,7 +112,10 @@ class EvaluatedConfiguration(NamedTuple):
 
 
 class SearchColumns(NamedTuple):
-    """What a search keeps, as arrays; ``lasting`` are the seconds of the whole work."""
+    """Configurations that a search keeps, as arrays.
+
+    ``lasting`` is the duration of the whole work in seconds.
+    """
 
     kept: tuple[KeptConfiguration, ...]
     cluster: NDArray[np.int64]
@@ -121,11 +124,11 @@ class SearchColumns(NamedTuple):
     watts: Floats
     devices: NDArray[np.int64]
     known: dict[object, Floats]
-    """What does not depend on prices, by what it depends on."""
+    """Arrays that do not depend on prices, by their inputs."""
 
 
 def build_columns(space: SearchSpace, kept: tuple[KeptConfiguration, ...]) -> SearchColumns:
-    """The columns of some configurations."""
+    """Returns the columns of some configurations."""
     is_service = isinstance(space.question.workload, InferenceWorkloadInput)
     counts = [cluster.accelerator_count for cluster in space.clusters]
     return SearchColumns(
@@ -140,7 +143,7 @@ def build_columns(space: SearchSpace, kept: tuple[KeptConfiguration, ...]) -> Se
 
 
 class RunCache:
-    """Rates of configurations, each worked out once: neither prices nor constraints change them."""
+    """Cache of the rates of configurations, which do not depend on prices or constraints."""
 
     def __init__(self) -> None:
         self._columns: SearchColumns | None = None
@@ -150,7 +153,7 @@ class RunCache:
     def get_run(
         self, space: SearchSpace, kept: KeptConfiguration, accelerator_id: str
     ) -> EvaluatedConfiguration:
-        """The rates of a configuration of the space."""
+        """Returns the rates of a configuration of the space."""
         key = (
             space.get_cluster(kept).model_dump_json(),
             json.dumps([dict(kept.parallelism), dict(kept.workload)], sort_keys=True),
@@ -166,14 +169,14 @@ class RunCache:
         return found
 
     def get_columns(self, space: SearchSpace, kept: tuple[KeptConfiguration, ...]) -> SearchColumns:
-        """What a search keeps as arrays, made once for one ranking after the other of it."""
+        """Returns the kept configurations as arrays, cached between rankings of one search."""
         found = self._columns
         if found is None or found.kept is not kept:
             found = self._columns = build_columns(space, kept)
         return found
 
     def get_machines(self, space: SearchSpace, asked: ClusterInput, site: Site) -> MachinePower | None:
-        """The machines of a cluster in a building; None where their power is not known."""
+        """Returns the machines of a cluster at a site, or None if their power is unknown."""
         key = (asked.model_dump_json(), site.cooling, site.fabric_watts_per_device)
         if key not in self._machines:
             catalog = apply_calibrations(space.catalog, asked)
@@ -186,7 +189,7 @@ class RunCache:
 
 
 def run_configuration(configuration: RequestConfiguration, catalog: CatalogView) -> EvaluatedConfiguration:
-    """The rates of a configuration."""
+    """Returns the rates of a configuration."""
     question = configuration.throughput
     catalog = apply_calibrations(catalog, question.cluster, question.efficiency)
     run = plan_run(question, catalog)

@@ -1,7 +1,6 @@
-"""Searches the configurations of a space, piece by piece, and joins what was found.
+"""Search of the configurations of a space by pieces, and the merge of their outcomes.
 
-Pieces are searched apart, so that any process may take any of them: none knows what another has found, and
-the whole is the same in whatever order they are done.
+Pieces are independent, so that any process may search any of them in any order with the same result.
 """
 
 import json
@@ -16,7 +15,7 @@ from service.schemas.workloads import TrainingWorkloadInput, WorkloadInput
 
 
 def split_search(space: SearchSpace) -> tuple[SearchPiece, ...]:
-    """The parts that a search is done in, each of seconds at most.
+    """Returns the pieces of a search, each of a few seconds at most.
 
     Raises :class:`service.planning.errors.PlanningError` naming the field of a question that leaves too much
     open, or that has too many candidates.
@@ -27,7 +26,7 @@ def split_search(space: SearchSpace) -> tuple[SearchPiece, ...]:
 
 
 def search_space(space: SearchSpace, piece: SearchPiece) -> SearchOutcome:
-    """What becomes of the candidates of one piece."""
+    """Returns the outcome of one piece."""
     check_cancelled()
     find = (
         training.search_training
@@ -38,7 +37,7 @@ def search_space(space: SearchSpace, piece: SearchPiece) -> SearchOutcome:
 
 
 def build_workload(given: WorkloadInput, kept: KeptConfiguration) -> WorkloadInput:
-    """The workload of a question as a configuration runs it."""
+    """Returns the workload of a question with the settings of a configuration."""
     if isinstance(given, TrainingWorkloadInput):
         return training.build_workload(given, kept)
     return serving.build_workload(given, kept)
@@ -49,7 +48,7 @@ def _get_measures(kept: KeptConfiguration) -> tuple[float, float, float]:
 
 
 def _build_sort_key(value: object) -> tuple[int, float, str]:
-    """Numbers before words, so that both can be told apart and put in order."""
+    """Returns a key that sorts numbers before strings."""
     if isinstance(value, bool | int | float):
         return 0, float(value), ""
     return 1, 0.0, json.dumps(value, sort_keys=True)
@@ -64,19 +63,19 @@ def _build_settings_key(kept: KeptConfiguration) -> tuple[Any, ...]:
 
 
 def _sort_kept(kept: Iterable[KeptConfiguration]) -> Iterator[KeptConfiguration]:
-    """By their measures, equals by layout and then by workload."""
+    """Yields configurations by their measures, and equal ones by layout and then by workload."""
     for _, equals in groupby(sorted(kept, key=_get_measures), key=_get_measures):
         several = list(equals)
         yield from several if len(several) == 1 else sorted(several, key=_build_settings_key)
 
 
 def select_best(kept: Iterable[KeptConfiguration], depth: int) -> tuple[KeptConfiguration, ...]:
-    """Those of one cluster that fewer than ``depth`` others are at least as good as in all measures."""
+    """Returns the configurations of a cluster that fewer than ``depth`` others match in all measures."""
     found: list[KeptConfiguration] = []
     held: list[tuple[float, float, float]] = []
     for one in _sort_kept(kept):
         own = _get_measures(one)
-        # Those before it are at least as fast.
+        # Configurations before this one are at least as fast.
         betters = 0
         for other in held:
             betters += other[1] <= own[1] and other[2] <= own[2]
@@ -89,7 +88,7 @@ def select_best(kept: Iterable[KeptConfiguration], depth: int) -> tuple[KeptConf
 
 
 def merge_outcomes(outcomes: Iterable[SearchOutcome], depth: int) -> SearchOutcome:
-    """All of them together, with what is kept of each cluster and number of devices weighed at last."""
+    """Returns the sum of all outcomes, with the best ``depth`` kept by cluster and number of devices."""
     whole = NOTHING
     kept: list[KeptConfiguration] = []
     for outcome in outcomes:

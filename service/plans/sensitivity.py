@@ -1,8 +1,8 @@
-"""What the choice of a plan hangs on: how far each assumption is moved until another row is the first.
+"""Sensitivity of the choice of a plan: the change of each assumption at which another row becomes first.
 
-Nothing is searched again. No assumption moves the physics, and what a search keeps holds the best under any
-of them (``service/plans/space.py``); so each try ranks what is kept under the moved question, as asking that
-question would. Of a service time is not moved: its replicas would change.
+Nothing is searched again. No assumption changes the physics, and a search keeps the best under any of them
+(``service/plans/space.py``); so each try ranks the kept configurations under the changed question, with the
+result of asking that question. The time of a service is not changed, since its replicas would change.
 """
 
 import math
@@ -40,33 +40,36 @@ Assumption = Literal[
     "work",
 ]
 _TOTALS: Final = ("total_tokens", "total_steps", "total_samples", "duration_seconds", "total_output_tokens")
-"""What the work is an amount of; a number of requests that all begin at once is another load."""
+"""Members with the amount of work. A number of requests that all begin at once is another load."""
 _DIGITS: Final = Decimal("0.000000001")
 _LINEAR: Final = frozenset({"price", "electricity_price", "carbon_intensity", "budget"})
-"""Assumptions in which every figure is linear: one try at the end of the way misses no switch."""
+"""Assumptions in which every figure is linear: one try at the end of the range finds every switch."""
 _LIMITS: Final = frozenset({"budget", "deadline"})
 _OF_ALL: Final = _LIMITS | {"work"}
 _BILLED_ANEW: Final = frozenset({"time", "work", "electricity_price"})
 _MOST_BILLS: Final = 1500
-"""Bills of tariffs in one ranking, beyond which the assumptions that change them are not moved: each takes
-about a millisecond, and a ranking is made some fifty times."""
+"""Number of tariff bills in one ranking above which assumptions that change bills are skipped: each takes
+about a millisecond, and a ranking is computed about fifty times.
+"""
 _MOST_FACTOR: Final = 1000.0
-"""The largest that an estimate is asked with."""
+"""Largest factor that an estimate accepts."""
 _TRIES: Final = 3
-"""On the way of the others: time is paid in whole blocks, and failures grow faster than time."""
+"""Tries within the range of the other assumptions, since time is paid in whole blocks and failures grow
+faster than time.
+"""
 _LEAST: Final = 1e-12
-"""The lead of one of equals, in logarithms."""
+"""Lead between equals, in logarithms."""
 
 
 class MovedAssumption(NamedTuple):
-    """An assumption, and of what: a supply, an accelerator or a site; None of all of them."""
+    """An assumption and its subject: a supply, an accelerator or a site; None for all of them."""
 
     assumption: Assumption
     of: str | None = None
 
 
 RowPresenter = Callable[[SearchSpace, PricedCandidate, int, RunCache], PlanRow]
-"""A candidate as a row of an answer."""
+"""Converts a candidate into a row of an answer."""
 
 
 def list_sensitivities(
@@ -76,10 +79,10 @@ def list_sensitivities(
     shown: RowPresenter,
     notes: AnswerNotes,
 ) -> list[PlanSensitivity]:
-    """Every assumption of the first rows, up and down; the smallest movement first, then those without one.
+    """Returns each assumption of the first rows, up and down, those with the smallest change first.
 
-    A start that moves is not another choice: it follows. What would take too many bills under a tariff is
-    left out, and what has no answer when it is moved; either is a gap.
+    A changed start is not another choice. Assumptions that need too many tariff bills, and changed questions
+    without an answer, are left out and recorded as gaps.
     """
     if not outcome.kept and not ranking.rows:
         return []
@@ -87,7 +90,7 @@ def list_sensitivities(
     moves = list(_list_assumptions(space, ranking))
     if study.bills > _MOST_BILLS:
         moves = [moved for moved in moves if moved.assumption not in _BILLED_ANEW]
-        detail = "to move time, work and prices of electricity takes a bill of the tariff for every start"
+        detail = "changes of time, work and electricity prices need a bill of the tariff for every start"
         notes.add_gap("/sensitivities", "TOO_MANY_BILLS", detail)
     found: list[PlanSensitivity] = []
     for moved in moves:
@@ -95,16 +98,16 @@ def list_sensitivities(
         try:
             found += study.study_assumption(moved)
         except (PlanningError, ArithmeticError) as error:
-            # The question has an answer, that in which it is moved so far may have none.
-            code, why = ("OUT_OF_RANGE", "figures are too large or too small to compute with")
+            # The question has an answer, but the changed question may not have one.
+            code, why = ("OUT_OF_RANGE", "figures are out of the numeric range")
             if isinstance(error, PlanningError):
                 code, why = error.code, error.detail
-            notes.add_gap("/sensitivities", code, f"{moved.assumption} is not moved: {why}")
+            notes.add_gap("/sensitivities", code, f"{moved.assumption} is not varied: {why}")
     return sorted(found, key=lambda each: abs(math.log(each["factor"])) if "factor" in each else math.inf)
 
 
 def _list_assumptions(space: SearchSpace, ranking: CandidateRanking) -> Iterator[MovedAssumption]:
-    """Those that the question has, of what is among the rows, and of all together."""
+    """Yields the assumptions of the question that apply to the rows, for each subject and for all."""
     supplies = list({row.candidate.supply.name: row.candidate.supply for row in ranking.rows}.values())
     every, constraints = space.supplies, space.question.constraints
     yield from _list_moves("price", _list_names(_get_paid_name, supplies), _list_names(_get_paid_name, every))
@@ -140,7 +143,7 @@ def _is_emission_relevant(question: PlanRequest) -> bool:
 def _list_moves(
     assumption: Assumption, names: Sequence[str], every: Sequence[str]
 ) -> Iterator[MovedAssumption]:
-    """Each name by itself, and all of them together where that is more than one."""
+    """Yields each name, and all of them together if there are several."""
     yield from (MovedAssumption(assumption, name) for name in names)
     if len(every) > 1 or (every and not names):
         yield MovedAssumption(assumption)
@@ -164,21 +167,21 @@ def _get_spot_name(supply: DeviceSupply) -> str | None:
 
 
 def _get_billed_site(supply: DeviceSupply) -> str | None:
-    """Where electricity is part of the cost: of own devices."""
+    """Returns the site whose electricity is part of the cost, for owned devices only."""
     site = supply.site if supply.kind == "owned" else None
     known = site is not None and not (site.electricity is MISSING and site.site_id is MISSING)
     return _get_site_name(supply) if known else None
 
 
 def has_tariff(supply: DeviceSupply) -> bool:
-    """Whether what electricity costs is known only from a bill."""
+    """Returns true if the cost of electricity needs a bill under a tariff."""
     if _get_billed_site(supply) is None or supply.site is None:
         return False
     return supply.site.electricity is MISSING or supply.site.electricity.price_per_kwh is MISSING
 
 
 def _get_emitting_site(supply: DeviceSupply) -> str | None:
-    """Where the emissions of a kWh are known."""
+    """Returns the site of a supply if its emissions per kWh are known."""
     site = supply.site
     if site is None or (
         site.carbon_intensity_kg_co2e_per_kwh is MISSING
@@ -190,19 +193,19 @@ def _get_emitting_site(supply: DeviceSupply) -> str | None:
 
 
 def _get_site_name(supply: DeviceSupply) -> str:
-    """What moves with the building of a supply: its site, else its region, else the supply itself."""
+    """Returns the name of a supply's site: the id of the site, else the region, else the supply."""
     if supply.site is not None and supply.site.site_id is not MISSING:
         return supply.site.site_id
     return supply.region or supply.name
 
 
 class _SensitivityStudy:
-    """A ranking, and what its first row becomes under moved assumptions."""
+    """Ranking of a plan under changed assumptions."""
 
     def __init__(
         self, space: SearchSpace, outcome: SearchOutcome, ranking: CandidateRanking, shown: RowPresenter
     ) -> None:
-        """Whatever is moved is moved for all of a cluster: what another betters there stays behind it."""
+        """Reduces the outcome to the best per cluster, if a change of an assumption keeps their order."""
         self._space, self._runs, self._shown = space, ranking.runs, shown
         self._outcome = outcome
         self._chosen = ranking.rows[0].candidate if ranking.rows else None
@@ -213,7 +216,7 @@ class _SensitivityStudy:
 
     @property
     def bills(self) -> int:
-        """Bills under tariffs that a ranking takes, each configuration from each start."""
+        """Number of tariff bills that a ranking needs, over configurations and starts."""
         window, kept = self._space.question.window, Counter(each.cluster for each in self._outcome.kept)
         minutes = 0.0
         if window is not MISSING:
@@ -223,7 +226,7 @@ class _SensitivityStudy:
         return starts * sum(kept[cluster] for supply in supplies for cluster in supply.clusters)
 
     def study_assumption(self, moved: MovedAssumption) -> Iterator[PlanSensitivity]:
-        """Up and down; one answer for both where neither changes the first row."""
+        """Yields the changes up and down, or one result for both if neither changes the first row."""
         changed = False
         least, most = (
             1.0 / REACH,
@@ -238,12 +241,12 @@ class _SensitivityStudy:
             yield self._to_sensitivity(moved, least, max(1.0, most))
 
     def _find_change(self, moved: MovedAssumption, end: float) -> "_RankingChange | None":
-        """The change nearest to 1 on the way to ``end``."""
+        """Returns the change nearest to 1 on the way to ``end``."""
         harder = _is_harder(moved, end)
         if harder and (self._chosen is None or not _is_concerned(moved, self._chosen.supply)):
             return None
         if harder and moved.assumption in _LIMITS:
-            # A tighter limit lets nobody pass: the choice holds as long as it keeps to it.
+            # A tighter limit admits no new candidate: the choice holds as long as it keeps the limit.
             if self._compute_lead(moved, None, end) <= 0.0:
                 return None
             switch = refine_switch(partial(self._compute_lead, moved, None), SwitchingFactors(1.0, end))
@@ -259,16 +262,16 @@ class _SensitivityStudy:
     def _find_nearest_change(
         self, moved: MovedAssumption, way: SwitchingFactors, rival: PricedCandidate | None
     ) -> "_RankingChange":
-        """The change of a way that is nearest to its start, first against the rival at its end.
+        """Returns the change nearest to the start of the range, at first against the rival at its end.
 
-        Who is not before one rival is not the first of all, so that a pair never places the switch too near;
-        whoever is first of all where the pair says that the choice holds is the next rival.
+        A candidate that does not beat one rival is not first, so a pair never places the switch too near. If
+        another candidate is first where the pair still holds, it becomes the next rival.
         """
         start = way.holds
         while True:
             lead = partial(self._compute_lead, moved, rival)
             if lead(way.changed) <= 0.0:
-                # Figures that are equal but for their last digits: the order of all decides.
+                # Figures that differ only in their last digits: the full order decides.
                 lead = partial(self._compute_overall_lead, moved)
             way = refine_switch(lead, way)
             nearer = self._find_first(moved, way.holds)
@@ -282,7 +285,7 @@ class _SensitivityStudy:
         return _RankingChange(way, self._find_first(moved, way.changed))
 
     def _compute_lead(self, moved: MovedAssumption, rival: PricedCandidate | None, factor: float) -> float:
-        """By how much a rival is before the first row with the assumption at ``factor``, in logarithms."""
+        """Returns the lead of a rival over the first row with the assumption at ``factor``, in logarithms."""
         chosen, other = (self._price_candidate(moved, factor, each) for each in (self._chosen, rival))
         if chosen is None or other is None:
             return -1.0 if other is None and (chosen or not self._chosen) else 1.0
@@ -295,7 +298,7 @@ class _SensitivityStudy:
     def _price_candidate(
         self, moved: MovedAssumption, factor: float, candidate: PricedCandidate | None
     ) -> PricedCandidate | None:
-        """A candidate with the assumption at ``factor``, from its best start; None where it is ruled out."""
+        """Returns a candidate from its best start with the assumption at ``factor``, if feasible."""
         if candidate is None:
             return None
         if moved.assumption not in _OF_ALL and not _is_concerned(moved, candidate.supply):
@@ -313,7 +316,7 @@ class _SensitivityStudy:
         return find_first_candidate(*move_assumption(self._space, self._outcome, moved, factor), self._runs)
 
     def _is_new(self, candidate: PricedCandidate | None) -> bool:
-        """Whether it is another choice than the first row."""
+        """Returns true if the candidate differs from the first row."""
         if candidate is None or self._chosen is None:
             return candidate is not self._chosen
         return _build_choice_key(candidate) != _build_choice_key(self._chosen)
@@ -334,23 +337,23 @@ class _SensitivityStudy:
 
 
 class _RankingChange(NamedTuple):
-    """Where the first row changes, and what it becomes; None where nothing is left."""
+    """The factor at which the first row changes, and the new first row; None if no candidate is left."""
 
     switch: SwitchingFactors
     becomes: PricedCandidate | None
 
 
 def _compute_applied_factor(question: PlanRequest, moved: MovedAssumption) -> float:
-    """The most that the question itself multiplies an assumption by."""
+    """Returns the largest factor that the question itself applies to an assumption."""
     factors = [each.factor for each in question.assumptions if each.kind == moved.assumption]
     return math.prod(max(1.0, factor) for factor in factors)
 
 
 def _is_ordered(question: PlanRequest) -> bool:
-    """Whether the order of configurations on a cluster by time holds however time is moved.
+    """Returns true if the order of configurations on a cluster by time holds for any factor of time.
 
-    Waiting for data does not grow with the time of the work, and checkpoints are as large as the precision
-    makes them.
+    Waiting for data does not grow with the time of the work, and the size of checkpoints depends on the
+    precision.
     """
     workload = question.workload
     if not isinstance(workload, TrainingWorkloadInput):
@@ -367,23 +370,23 @@ def _find_best(pricer: CandidatePricer, candidate: PricedCandidate) -> PricedCan
 
 
 def _build_choice_key(candidate: PricedCandidate) -> tuple[object, ...]:
-    """What tells candidates apart."""
+    """Returns the key that identifies a choice."""
     kept = candidate.kept
     return candidate.supply.name, kept.cluster, kept.accelerator_count, kept.parallelism, kept.workload
 
 
 def _is_harder(moved: MovedAssumption, end: float) -> bool:
-    """Whether the way makes figures larger or limits tighter: it helps none, and harms what it concerns."""
+    """Returns true if the change makes figures larger or limits tighter, which helps no candidate."""
     return (end < 1.0) == (moved.assumption in _LIMITS)
 
 
 def _is_concerned(moved: MovedAssumption, supply: DeviceSupply) -> bool:
-    """Whether an assumption is moved of a supply."""
+    """Returns true if an assumption applies to a supply."""
     return moved.of is None or moved.of in _get_supply_names(moved.assumption, supply)
 
 
 def _get_supply_names(assumption: Assumption, supply: DeviceSupply) -> tuple[str | None, ...]:
-    """By what an assumption may name a supply."""
+    """Returns the names by which an assumption may refer to a supply."""
     if assumption == "time":
         return (supply.accelerator_id,)
     if assumption in ("electricity_price", "carbon_intensity"):
@@ -394,7 +397,7 @@ def _get_supply_names(assumption: Assumption, supply: DeviceSupply) -> tuple[str
 def move_assumption(
     space: SearchSpace, outcome: SearchOutcome, moved: MovedAssumption, factor: float
 ) -> tuple[SearchSpace, SearchOutcome]:
-    """A space whose question has an assumption moved, and what is kept of it."""
+    """Returns the space and outcome of a question with one assumption changed."""
     question = space.question
     if moved.assumption in _LIMITS:
         moves = (
@@ -420,7 +423,7 @@ def _move_budget(constraints: PlanConstraints, factor: float) -> dict[str, Any]:
 
 
 def _scale_deadline(question: PlanRequest, factor: float) -> dict[str, Any]:
-    """The longest time, and that from the first start until the end."""
+    """Returns the longest duration and the latest end, with the time from the first start scaled."""
     moves: dict[str, Any] = {}
     constraints, start = question.constraints, question.starts_at
     if question.window is not MISSING:
@@ -436,7 +439,7 @@ def _scale_deadline(question: PlanRequest, factor: float) -> dict[str, Any]:
 def _scale_work(
     space: SearchSpace, outcome: SearchOutcome, factor: float
 ) -> tuple[SearchSpace, SearchOutcome]:
-    """More or less of the same work takes as much more or less time."""
+    """Returns space and outcome with the work and its time scaled."""
     question = space.question
     workload, share = _scale_workload(question.workload, factor)
     given = [
@@ -457,7 +460,7 @@ def _scale_duration(kept: KeptConfiguration, share: float, *, is_training: bool)
 
 
 def _scale_workload(workload: WorkloadInput, factor: float) -> tuple[WorkloadInput, float]:
-    """The workload with its total times a factor, and what that is once counts are whole."""
+    """Returns the workload with its total scaled, and the factor after rounding to whole counts."""
     found = _find_total(workload)
     if found is None:
         return workload, 1.0
@@ -472,7 +475,7 @@ def _scale_workload(workload: WorkloadInput, factor: float) -> tuple[WorkloadInp
 
 
 def _find_total(workload: WorkloadInput) -> tuple[str, float] | None:
-    """The total of a run by its name; None where there is none that can be moved."""
+    """Returns name and amount of a run's total, or None if there is none to scale."""
     holder = workload if isinstance(workload, TrainingWorkloadInput) else workload.horizon
     known = ((name, getattr(holder, name, MISSING)) for name in _TOTALS)
     return next(((name, total) for name, total in known if total is not MISSING), None)

@@ -1,4 +1,4 @@
-"""A plan from its question: searched piece by piece, here or by any number of processes, then ranked."""
+"""Computation of a plan: its pieces are searched, here or by other processes, then ranked."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, NamedTuple
@@ -23,25 +23,25 @@ from service.schemas.plans import PlanRequest
 
 MOST_CANDIDATES_AT_ONCE: Final = 50_000
 MOST_PIECES_AT_ONCE: Final = 4
-"""What is searched while the caller waits: a second or two of work."""
+"""Limits of a search that is answered while the caller waits: one or two seconds of work."""
 
 
 class SearchPin(NamedTuple):
-    """What all pieces of a search are searched under; those of another one do not add up with them."""
+    """Versions that all pieces of a search share. Outcomes under different versions cannot be merged."""
 
     catalog_revision: int
     method_version: str
     day: str
-    """Prices and exchange rates are those of a day."""
+    """Day of prices and exchange rates."""
 
 
 def build_pin(catalog: CatalogView) -> SearchPin:
-    """The pin of what is searched under ``catalog`` now."""
+    """Returns the pin of a search under ``catalog`` now."""
     return SearchPin(catalog.revision, METHOD_VERSION, now().date().isoformat())
 
 
 class PreparedSearch(NamedTuple):
-    """A question and the pieces of its search; with the answer, if the search is small."""
+    """A question and the pieces of its search, with the answer if the search is small."""
 
     question: PlanRequest
     pin: SearchPin
@@ -50,13 +50,13 @@ class PreparedSearch(NamedTuple):
 
 
 def estimate_plan(question: PlanRequest, catalog: CatalogView) -> PlanResult:
-    """Which configuration does this work best? All of the search, in one go."""
+    """Returns the answer of a plan, with all pieces searched in this call."""
     space = build_space(question, catalog)
     return _search_pieces(space, split_search(space))
 
 
 def prepare_plan(question: PlanRequest, catalog: CatalogView) -> PreparedSearch:
-    """The pieces of a question, and its answer if they are few."""
+    """Returns the pieces of a question, and its answer if they are few."""
     pin, space = build_pin(catalog), build_space(question, catalog)
     parts = split_search(space)
     answer = _search_pieces(space, parts) if _has_few_pieces(parts) and not _is_billed(space) else None
@@ -69,22 +69,22 @@ def _has_few_pieces(parts: Sequence[SearchPiece]) -> bool:
 
 
 def _is_billed(space: SearchSpace) -> bool:
-    """Whether ranking takes bills of a tariff from every start of a window, which may take many seconds."""
+    """Returns true if ranking needs tariff bills for every start of a window, which may take many seconds."""
     return space.question.window is not MISSING and any(map(has_tariff, space.supplies))
 
 
 def prepare_pieces(question: PlanRequest, catalog: CatalogView) -> PreparedSearch:
-    """The pieces of a question, all still to be searched."""
+    """Returns the pieces of a question, without an answer."""
     return PreparedSearch(question, build_pin(catalog), split_search(build_space(question, catalog)))
 
 
 def search_plan_piece(question: PlanRequest, catalog: CatalogView, piece: SearchPiece) -> SearchOutcome:
-    """What becomes of a piece of a question."""
+    """Returns the outcome of one piece of a question."""
     return search_space(build_space(question, catalog), piece)
 
 
 def rank_plan(question: PlanRequest, catalog: CatalogView, outcomes: Iterable[SearchOutcome]) -> PlanResult:
-    """The answer, once every piece of a question is searched; ``outcomes`` in the order of the pieces."""
+    """Returns the answer from the outcomes of all pieces, in the order of the pieces."""
     return _rank_outcomes(build_space(question, catalog), outcomes)
 
 
@@ -98,7 +98,7 @@ def _rank_outcomes(space: SearchSpace, outcomes: Iterable[SearchOutcome]) -> Pla
 
 
 def get_candidate_row(session: Reader, tenant_id: str, plan_id: str, rank: int) -> dict[str, Any] | None:
-    """The row of this rank of a plan, as it was answered; None where the plan has none."""
+    """Returns the row of a plan with this rank as it was answered, or None."""
     row = repository.get_plan(session, tenant_id, plan_id)
     if row is None:
         raise PlanNotFound

@@ -1,9 +1,8 @@
-"""Configurations of a service: of each the fewest replicas that carry its load within the service levels.
+"""Search of the configurations of a service, each with the fewest replicas that keep the service levels.
 
-A configuration is a kind of devices, the layout of a replica on them and how weights and cache are stored.
-Its figures are those of the functions that answer it alone. It carries the load with as many replicas as
-leave none of them saturated, as hold the requests that are there, and of whose requests the percentile that
-is asked for keeps to the levels.
+A configuration is a kind of devices, the layout of a replica, and the formats of weights and cache. Its
+figures equal those of a single estimate. It carries the load if no replica is saturated, all concurrent
+requests fit, and the requested percentile of requests keeps the levels.
 """
 
 import math
@@ -55,20 +54,20 @@ from service.schemas.references import ClusterInput, ParallelismInput
 from service.schemas.workloads import InferenceWorkloadInput, WeightFormatName
 
 MOST_CONFIGURATIONS: Final = 100_000
-"""Of one search: each takes some hundredths of a second."""
+"""Most configurations of one search; each takes some hundredths of a second."""
 _OF_A_PIECE = 80
 _APART = ("disaggregated", "passes", "diffusion")
-"""Members that ask for something else than replicas of one layout that generate tokens."""
+"""Members for services other than replicas of one layout that generate tokens."""
 _WHOLE_NODES = (2, 4, 8, 16)
-"""Pipeline stages of a replica that needs more than a node."""
+"""Pipeline stages of a replica that is larger than a node."""
 _SURE = 0.95
-"""Share of the least time of a token that interpolation on the curve of a server may take off."""
+"""Share of the least time of a token that remains after errors of interpolation on the curve of a server."""
 _MOST_SHARE = 0.55
-"""Requests that may take less than the mean over theirs: half of them, and some for the lattice."""
+"""Share of requests that may take less than their mean: half of them, with a margin for the lattice."""
 
 
 class _StorageLayouts(NamedTuple):
-    """How weights and cache are stored, and the layouts of a replica that are searched with it."""
+    """Formats of weights and cache, and the layouts of a replica to search with them."""
 
     settings: Mapping[str, Any]
     given: InferenceWorkloadInput
@@ -77,7 +76,7 @@ class _StorageLayouts(NamedTuple):
 
 
 class _SearchedDevices:
-    """A kind of devices with what is searched on it."""
+    """A kind of devices with the configurations to search on it."""
 
     def __init__(
         self, space: SearchSpace, place: int, rules: Sequence[PruningRule] = tuple(PruningRule)
@@ -91,27 +90,27 @@ class _SearchedDevices:
         self._alike: dict[int, bool] = {}
 
     def resolve_cluster(self, devices: int) -> tuple[Cluster, CatalogView]:
-        """So many of the devices, and the catalog as they see it."""
+        """Returns a cluster of this many devices, and the catalog with their constants."""
         given = self.build_cluster(devices)
         catalog = apply_calibrations(self.space.catalog, given)
         return resolve_cluster(given, catalog, AnswerNotes()), catalog
 
     def build_cluster(self, devices: int) -> ClusterInput:
-        """So many of the devices as a question gives them."""
+        """Returns a cluster of this many devices as a member of a question."""
         return self.given.model_copy(update={"accelerator_count": devices})
 
     def count_max_replicas(self, layout: Parallelism) -> int:
-        """Replicas that the devices make: of groups that do not divide a domain those of one domain.
+        """Returns the number of replicas that fit. Groups that do not divide a domain use one domain only.
 
-        The next one would lie across two of them, and its figures would be those of one that does not.
+        The next replica would span two domains, but its figures would be those of a replica within one.
         """
         domain = self.cluster.domain
         return (self.most if domain % layout.tensor == 0 else domain) // layout.devices
 
     def is_alike(self, devices: int) -> bool:
-        """Whether a replica on so many devices is joined as on the most.
+        """Returns true if a replica on this many devices has the same links as on all devices.
 
-        Nothing else of their number enters its figures: a group of devices never spans more than there are.
+        Their number affects no other figure: a group of devices never spans more than there are.
         """
         link = self.cluster.intra_node_link
         reached = max(self.cluster.accelerators_per_node, link.joined)
@@ -130,20 +129,20 @@ class _SearchedDevices:
 
     @property
     def stored(self) -> Iterator[_StorageLayouts]:
-        """Every way to store weights and cache, with what is searched of it."""
+        """Every combination of formats for weights and cache, with its layouts."""
         return (
             _build_stored(self, settings) for settings in _list_storages(self.space.question.search.serving)
         )
 
     @property
     def variants(self) -> Iterator[tuple[_StorageLayouts, Parallelism]]:
-        """What is searched, in its order."""
+        """Configurations in the order of the search."""
         return ((stored, layout) for stored in self.stored for layout in stored.layouts)
 
     def build_question(
         self, stored: _StorageLayouts, layout: Parallelism, replicas: int = 1
     ) -> ThroughputEstimateRequest:
-        """What an estimate of so many replicas is asked."""
+        """Returns the throughput request for this many replicas."""
         return ThroughputEstimateRequest.model_construct(
             model=self.space.question.model,
             workload=stored.given,
@@ -154,7 +153,7 @@ class _SearchedDevices:
 
 
 def _list_storages(search: ServingSearch) -> Iterator[Mapping[str, Any]]:
-    """Members of the workload that are searched."""
+    """Yields members of the workload for each combination of formats."""
     weights: list[dict[str, Any]] = []
     if search.weight_formats is not MISSING:
         weights += [{"weight_format": name.value} for name in dict.fromkeys(search.weight_formats)]
@@ -167,7 +166,7 @@ def _list_storages(search: ServingSearch) -> Iterator[Mapping[str, Any]]:
 
 
 def build_workload(given: InferenceWorkloadInput, kept: KeptConfiguration) -> InferenceWorkloadInput:
-    """The workload of a configuration that was kept."""
+    """Returns the workload of a kept configuration."""
     return _apply_settings(given, kept.workload)
 
 
@@ -185,14 +184,14 @@ def _to_parallelism_input(layout: Parallelism) -> ParallelismInput:
 
 
 def _get_degrees(layout: Parallelism) -> dict[str, Any]:
-    """Members of the layout of a question."""
+    """Returns the members of a layout in a question."""
     names = ["tensor", "pipeline", "data", "expert"]
     names += ["expert_tensor"] * (layout.expert_tensor is not None)
     return {name: getattr(layout, name) for name in names}
 
 
 def _get_workload(space: SearchSpace) -> InferenceWorkloadInput:
-    """The workload of a plan of a service."""
+    """Returns the workload of a plan for a service."""
     workload = space.question.workload
     if not isinstance(workload, InferenceWorkloadInput):
         raise TypeError("the plan is of a training run")
@@ -200,7 +199,7 @@ def _get_workload(space: SearchSpace) -> InferenceWorkloadInput:
 
 
 def _build_stored(machine: _SearchedDevices, settings: Mapping[str, Any]) -> _StorageLayouts:
-    """What is searched of one way to store weights and cache."""
+    """Returns the layouts to search for one combination of formats."""
     space, cluster = machine.space, machine.cluster
     given = _get_workload(space)
     stored = _StorageLayouts(settings, _apply_settings(given, settings), has_rate=True, layouts=())
@@ -224,7 +223,7 @@ def _build_stored(machine: _SearchedDevices, settings: Mapping[str, Any]) -> _St
 def _resolve_degrees(
     machine: _SearchedDevices, stored: _StorageLayouts, profile: ModelProfile, search: ServingSearch
 ) -> ReplicaDegrees:
-    """Degrees as the question lists them, else those of practice."""
+    """Returns the degrees of the question, with usual ones as defaults."""
     tensor = (
         list_divisors(machine.cluster.accelerators_per_node) if search.tensor is MISSING else search.tensor
     )
@@ -240,7 +239,7 @@ def _resolve_degrees(
 
 
 def _is_fitting_node(machine: _SearchedDevices, stored: _StorageLayouts, tensor: Sequence[int]) -> bool:
-    """Whether the widest of the replicas in a node holds a request."""
+    """Returns true if the widest replica within a node fits a request."""
     for width in sorted(tensor, reverse=True):
         layout = Parallelism(tensor=width)
         if find_layout_constraint(layout, machine.space.model.profile, machine.cluster) is None:
@@ -249,7 +248,7 @@ def _is_fitting_node(machine: _SearchedDevices, stored: _StorageLayouts, tensor:
 
 
 class _PlacedVariant:
-    """A variant on its devices: what a replica holds, and what any number of replicas does."""
+    """A configuration on its devices: the capacity of a replica, and estimates of any number of replicas."""
 
     def __init__(self, machine: _SearchedDevices, stored: _StorageLayouts, layout: Parallelism) -> None:
         self.machine = machine
@@ -274,11 +273,11 @@ class _PlacedVariant:
 
     @property
     def workload(self) -> InferenceWorkload:
-        """As memory sees it, with one request on each rank."""
+        """Workload of the memory estimate, with one request on each rank."""
         return self.case.resident.workload._replace(concurrency=self.layout.data)
 
     def _count_fitting_requests(self) -> int | None:
-        """Most whole requests of a rank that fit and that its engine takes; None where nothing is known."""
+        """Returns the most requests of a rank that fit and that its engine accepts, or None if unknown."""
         limit = self._get_usable_bytes()
         if limit is None:
             return self.workload.most_requests
@@ -287,11 +286,11 @@ class _PlacedVariant:
 
     @property
     def state_exceeds(self) -> bool:
-        """Whether weights alone are larger than a device.
+        """True if the weights alone exceed a device.
 
-        Proof that nothing fits then: what a device holds contains its weights
-        (``ServingMemory.beside_bytes``), and no engine uses more than the device (``usable_bytes_of``). Where
-        blocks stay on the host it is no bound.
+        This proves that nothing fits: the memory of a device includes its weights
+        (``ServingMemory.beside_bytes``), and no engine uses more than the device (``usable_bytes_of``). It is
+        no bound if blocks stay on the host.
         """
         limit, workload = self._get_usable_bytes(), self.workload
         if limit is None or workload.device_layers is not None:
@@ -300,16 +299,16 @@ class _PlacedVariant:
         return weights.total > limit / workload.memory_fraction
 
     def estimate_serving(self, replicas: int) -> ServingEstimate:
-        """What so many replicas do, by the function of a single estimate."""
+        """Returns the estimate of this many replicas, by the function of a single estimate."""
         cluster, catalog = self.machine.resolve_cluster(self.layout.devices * replicas)
         found = estimate_serving(self._resolve_case(replicas, cluster, catalog))
         if found is None:
-            detail = "no rate of the accelerator is known"
+            detail = "the accelerator has no known rate"
             raise PlanningError("PEAK_RATE_UNKNOWN", "/cluster/accelerator", detail)
         return found
 
     def estimate_servings(self, numbers: Sequence[int]) -> Iterator[ServingEstimate]:
-        """The same for several numbers, together from where they differ in their load alone."""
+        """Yields estimates for several numbers of replicas, in arrays where only their load differs."""
         alike = [number for number in numbers if self.is_alike(number)]
         yield from (self.estimate_serving(number) for number in numbers[: len(numbers) - len(alike)])
         if not alike:
@@ -323,7 +322,7 @@ class _PlacedVariant:
             yield replace(one, served=found, load=load, replicas=float(count), case=case)
 
     def is_alike(self, replicas: int) -> bool:
-        """Whether so many differ from others in their load alone."""
+        """Returns true if this many replicas differ from others in their load only."""
         trace = len(self.case.load.at_seconds) > 1
         return not trace and self.machine.is_alike(replicas * self.layout.devices)
 
@@ -332,13 +331,13 @@ class _PlacedVariant:
 
     @staticmethod
     def _count_busy(case: InferenceCase) -> int:
-        """Replicas that have a request."""
+        """Returns the number of replicas that have a request."""
         requests = case.load.concurrency
         return case.replicas if requests is None else min(case.replicas, requests)
 
 
 def _find_least_replicas(placed: _PlacedVariant, most: int) -> int | PlanConstraint:
-    """Replicas that hold the requests at a time that are asked for, or what keeps them from it."""
+    """Returns the fewest replicas that fit the concurrent requests, or the constraint that prevents it."""
     ranks, concurrency, holds = placed.layout.data, placed.case.load.concurrency, placed.holds
     if holds == 0:
         return PlanConstraint.MEMORY
@@ -351,7 +350,7 @@ def _find_least_replicas(placed: _PlacedVariant, most: int) -> int | PlanConstra
 
 
 class _LevelCheck:
-    """Whether numbers of replicas carry the load within the service levels."""
+    """Check that numbers of replicas carry the load within the service levels."""
 
     def __init__(self, placed: _PlacedVariant) -> None:
         self._placed = placed
@@ -359,11 +358,11 @@ class _LevelCheck:
         self._levels = None if given is MISSING else resolve_levels(given)
 
     def check_replica_counts(self, numbers: Sequence[int]) -> list[bool]:
-        """Of each number."""
+        """Returns the result of the check for each number of replicas."""
         return [self.is_carried(serving) for serving in self._placed.estimate_servings(numbers)]
 
     def is_carried(self, serving: ServingEstimate) -> bool:
-        """Of what so many replicas do."""
+        """Returns true if the replicas of an estimate carry the load."""
         rate = serving.case.load.rate_per_second
         if rate is not None:
             holds = self._placed.holds
@@ -375,22 +374,22 @@ class _LevelCheck:
         return levels is None or serving.estimate_goodput(levels.limits).value >= levels.share
 
     def count_least_replicas(self, serving: ServingEstimate) -> int:
-        """Replicas with fewer of which each is saturated: what one cannot pass is the same at any load."""
+        """Returns the number of replicas below which each is saturated."""
         rate = serving.case.load.rate_per_second
         if rate is None:
             return 1
         return max(1, math.floor(rate / serving.served.most_requests_per_second * (1.0 - 1e-9)))
 
     def is_missed_alone(self, serving: ServingEstimate) -> bool:
-        """Whether even requests that are alone take longer for a token than is allowed.
+        """Returns true if even requests without others take longer for a token than the level allows.
 
-        Proof that no number of replicas joined like these keeps the level then: half of the requests on the
+        This proves that no number of replicas with such links keeps the level: half of the requests on the
         lattice (``sampling``) have a deviate of their prefills above 0. Each of those takes at least the mean
-        time of a token without the part that grows with the batch (``_pace_samples``), and that is at least
-        an iteration of the batch that takes least; interpolation on the curve moves it by less than a
-        twentieth. So at most half of the requests are within the level. Requests of one token have no such
-        time, bursts, static batches and speculation have forms of their own, and what a tenant's own runs
-        correct moves with the load: of these nothing is proven.
+        time of a token without the part that grows with the batch (``_pace_samples``), which is at least an
+        iteration of the quickest batch; interpolation on the curve changes it by less than a twentieth. So at
+        most half of the requests keep the level. Requests of one token have no such time; bursts, static
+        batches and speculation have other forms, and corrections by a tenant's own runs vary with the load:
+        nothing is proven for these.
         """
         levels, load = self._levels, serving.load
         plain = load.burst_requests is None and serving.server.scheduler is BatchScheduler.CONTINUOUS
@@ -407,7 +406,7 @@ class _LevelCheck:
 
 
 def _find_least_iteration(serving: ServingEstimate) -> float:
-    """Seconds of the quickest iteration in which requests decode, of any number of them."""
+    """Returns the seconds of the quickest iteration in which requests decode, over any number of them."""
     batches = np.power(2.0, np.arange(15.0))
     context = batches * serving.load.decoding_context
     zeros = np.zeros_like(batches)
@@ -418,7 +417,7 @@ def _find_least_iteration(serving: ServingEstimate) -> float:
 def _decide_layout(
     machine: _SearchedDevices, stored: _StorageLayouts, layout: Parallelism
 ) -> PlanConstraint | PruningRule | KeptConfiguration:
-    """The configuration with its fewest replicas, or what rules it out."""
+    """Returns the configuration with its fewest replicas, or the rule that excludes it."""
     most = machine.count_max_replicas(layout)
     constraint = _find_shape_constraint(machine, stored, layout)
     if constraint is not None:
@@ -443,7 +442,7 @@ def _decide_layout(
 def _find_shape_constraint(
     machine: _SearchedDevices, stored: _StorageLayouts, layout: Parallelism
 ) -> PlanConstraint | None:
-    """What rules a layout out whatever its memory."""
+    """Returns the constraint that rules a layout out regardless of its memory."""
     if not stored.has_rate:
         return PlanConstraint.PRECISION
     if layout.devices > machine.most:
@@ -459,7 +458,7 @@ def _find_shape_constraint(
 def _find_fewest(
     placed: _PlacedVariant, levels: _LevelCheck, least: int, most: int
 ) -> KeptConfiguration | None:
-    """The fewest replicas that carry the load, where any do."""
+    """Returns the fewest replicas that carry the load, or None."""
     while (found := find_fewest_replicas(least, most, levels.check_replica_counts)) is not None:
         kept = _build_kept(placed, found, levels)
         if kept is not None:
@@ -469,7 +468,7 @@ def _find_fewest(
 
 
 def _build_kept(placed: _PlacedVariant, replicas: int, levels: _LevelCheck) -> KeptConfiguration | None:
-    """So many replicas as single estimates have them; None where by these they do not hold the load."""
+    """Returns the configuration by single estimates, or None if they show that it does not carry the load."""
     machine = placed.machine
     question = machine.build_question(placed.stored, placed.layout, replicas)
     catalog = apply_calibrations(machine.space.catalog, question.cluster)
@@ -499,9 +498,10 @@ def _build_kept(placed: _PlacedVariant, replicas: int, levels: _LevelCheck) -> K
 
 
 def split_services(space: SearchSpace) -> tuple[SearchPiece, ...]:
-    """The configurations of a service in parts of about a second.
+    """Returns the configurations of a service in pieces of about a second.
 
-    Raises :class:`PlanningError` for a workload that is no service under a load, and for too large a search.
+    Raises :class:`PlanningError` for a workload that is not a service under a load, and for too large a
+    search.
     """
     _check_question(space)
     counts = _count_configurations(space)
@@ -523,28 +523,28 @@ def split_services(space: SearchSpace) -> tuple[SearchPiece, ...]:
 
 
 def _check_question(space: SearchSpace) -> None:
-    """Refuse what is no service under a load, or whose work is not modelled."""
+    """Refuses a workload that is not a service under a load, or that is not modelled."""
     given, profile = _get_workload(space), space.model.profile
     for name in _APART:
         if getattr(given, name) is not MISSING:
-            detail = "one kind of replica that generates tokens is searched"
+            detail = "only replicas of one kind that generate tokens can be searched"
             raise PlanningError("NOT_MODELLED", f"/workload/{name}", detail)
     if not profile.shapes_known:
         detail = "prefill and decode need the shapes of the model"
         raise PlanningError("ARCHITECTURE_REQUIRED", "/model", detail)
     if kinds := list_unserved_kinds(profile):
-        detail = f"the work of layers of kind {', '.join(sorted(kinds))} is not modelled"
+        detail = f"layers of kind {', '.join(sorted(kinds))} are not modelled"
         raise PlanningError("LAYER_KIND_NOT_MODELLED", "/model", detail)
     if not profile.generates:
-        raise PlanningError("NOT_MODELLED", "/model", "a service of requests that are passes is not searched")
+        raise PlanningError("NOT_MODELLED", "/model", "a service of forward passes cannot be searched")
     trace = given.arrivals is not MISSING and given.arrivals.process == "trace"
     if given.concurrency is MISSING and given.request_rate_per_second is MISSING and not trace:
-        detail = "a service is planned for a load: give request_rate_per_second or concurrency"
+        detail = "a plan of a service needs a load: give request_rate_per_second or concurrency"
         raise PlanningError("LOAD_REQUIRED", "/workload/request_rate_per_second", detail)
 
 
 def _count_configurations(space: SearchSpace) -> list[int]:
-    """Configurations on each of the clusters; too many in all are refused, naming the longest list."""
+    """Returns the configurations on each cluster. Too many are refused, naming the longest list."""
     counts: list[int] = []
     for place in range(len(space.clusters)):
         counts.append(0)
@@ -563,14 +563,14 @@ def _build_too_large_error(space: SearchSpace) -> PlanningError:
     lists = {name: len(given) for name, given in space.question.search.serving if isinstance(given, list)}
     longest = max(lists, key=lambda name: lists[name], default=None)
     pointer = f"/search/serving/{longest}" if longest else "/most_candidates"
-    detail = f"more than {_get_max_configurations(space):,} configurations of a service are not searched"
+    detail = f"a search of a service has at most {_get_max_configurations(space):,} configurations"
     return PlanningError("SEARCH_TOO_LARGE", pointer, detail)
 
 
 def search_services(
     space: SearchSpace, piece: SearchPiece, rules: Sequence[PruningRule] = tuple(PruningRule)
 ) -> SearchOutcome:
-    """The configurations of ``piece``, each with its fewest replicas; ``rules`` are those that may prune."""
+    """Returns the configurations of ``piece``, each with its fewest replicas. ``rules`` may prune."""
     ruled_out, pruned = Counter[PlanConstraint](), Counter[PruningRule]()
     kept: list[KeptConfiguration] = []
     scored = 0

@@ -1,10 +1,10 @@
-"""What a plan searches: clusters, supplies of them, and what is kept of the configurations on each.
+"""Search space of a plan: clusters, their supplies and the configurations that are kept.
 
-A configuration is a layout, a batch and a precision on a cluster. What it costs, draws and emits on a supply
-from a start grows with its time and with the power of its devices, and with nothing else that a layout
-decides: rent, ownership, tariffs, emissions and every constraint are monotone in both. So of the
-configurations on one cluster only those can be among the best ``depth`` of any goal, under any constraint,
-that fewer than ``depth`` others are at least as good as in both: that is what a search keeps.
+A configuration is a layout, a batch and a precision on a cluster. Its cost, power and emissions on a supply
+from a start grow with its time and with the power of its devices, and with nothing else that a layout
+decides: rent, ownership, tariffs, emissions and every constraint are monotone in both. So only those
+configurations of a cluster can be among the best ``depth`` of any goal, under any constraint, that fewer than
+``depth`` others match or beat in both. A search keeps these.
 """
 
 from collections import Counter
@@ -22,14 +22,16 @@ from service.schemas.rental import Rental
 from service.schemas.site import RunSiteInput
 
 REACH: Final = 4.0
-"""By how much an assumption is moved to see whether the choice hangs on it, up and down. So a search keeps
-what is later than a deadline by up to this: moved so far, the deadline no longer rules it out."""
+"""Largest factor by which an assumption is changed, up and down, to find the sensitivity of the choice. A
+search therefore keeps runs that miss a deadline by up to this factor, since a changed deadline would admit
+them.
+"""
 
 
 class DeviceSupply(NamedTuple):
-    """Where devices come from, and on which clusters of the space; one of ``rental`` and owning.
+    """A source of devices and its clusters in the space, either with ``rental`` or owned.
 
-    ``pointer`` and ``site_pointer`` are where the question speaks of it and of its building.
+    ``pointer`` and ``site_pointer`` are the places of the supply and of its site in the question.
     """
 
     name: str
@@ -48,10 +50,10 @@ class DeviceSupply(NamedTuple):
 
 
 class SearchSpace(NamedTuple):
-    """A question with its clusters and the supplies of them.
+    """A question with its clusters and their supplies.
 
-    A cluster of a training run has a number of devices, one of a service the most that its supplies have. The
-    nodes of clusters that are ``apart`` are joined by no network that is known.
+    A cluster of a training run has a number of devices, that of a service the most that its supplies have.
+    The network between nodes of clusters in ``apart`` is unknown.
     """
 
     question: PlanRequest
@@ -63,7 +65,10 @@ class SearchSpace(NamedTuple):
     apart: frozenset[int] = frozenset()
 
     def get_cluster(self, kept: "KeptConfiguration") -> ClusterInput:
-        """The devices of a configuration; those of given configurations stand behind those of the space."""
+        """Returns the devices of a configuration.
+
+        Given configurations are numbered after those of the space.
+        """
         if kept.cluster >= len(self.clusters):
             return self.question.given[kept.cluster - len(self.clusters)].cluster
         cluster = self.clusters[kept.cluster]
@@ -73,12 +78,12 @@ class SearchSpace(NamedTuple):
 
 
 class KeptConfiguration(NamedTuple):
-    """A configuration worth pricing: members of the workload and of the layout that the search chose.
+    """A configuration to price: the members of workload and layout that the search chose.
 
-    ``seconds`` order the configurations of a cluster by time: of training those of the whole work before
-    checkpoints and failures, of serving those of a request. ``watts`` is the mean draw of a device, where it
-    is known. Of a service ``accelerator_count`` is how many devices of the cluster it takes, and
-    ``lasting_seconds`` how long its horizon lasts.
+    ``seconds`` orders the configurations of a cluster by time: for training the whole work without
+    checkpoints and failures, for serving the time of a request. ``watts`` is the mean draw of a device, if
+    known. For a service, ``accelerator_count`` is the number of devices that it takes, and
+    ``lasting_seconds`` the length of its horizon.
     """
 
     cluster: int
@@ -91,7 +96,7 @@ class KeptConfiguration(NamedTuple):
 
 
 class SearchOutcome(NamedTuple):
-    """What became of a part of the space. Outcomes add up, in any order, to that of the whole."""
+    """Outcome of a part of the space. Outcomes add up, in any order, to that of the whole."""
 
     considered: int
     scored: int
@@ -101,7 +106,7 @@ class SearchOutcome(NamedTuple):
     kept: tuple[KeptConfiguration, ...]
 
     def add(self, other: "SearchOutcome") -> "SearchOutcome":
-        """Both together; what is kept of the same cluster is not yet weighed against each other."""
+        """Returns the sum. Kept configurations of the same cluster are not yet reduced to the best."""
         return SearchOutcome(
             self.considered + other.considered,
             self.scored + other.scored,
@@ -116,7 +121,7 @@ NOTHING = SearchOutcome(0, 0, 0, {}, {}, ())
 
 
 class SearchPiece(NamedTuple):
-    """A part of the space that is searched in one go, in seconds at most; ``part`` says which, in JSON."""
+    """A part of the space that one call searches in a few seconds. ``part`` identifies it, as JSON."""
 
     candidates: int
     part: Mapping[str, Any]

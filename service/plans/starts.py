@@ -1,4 +1,4 @@
-"""When a run may begin: of the starts of a window those that are best by cost and emissions."""
+"""Selection of the starts of a window that are best by cost and emissions."""
 
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -19,7 +19,7 @@ Floats = NDArray[np.float64]
 
 
 class StartedRun(NamedTuple):
-    """A run from the first start of a window, and the most that it may cost."""
+    """A run from the first start of a window, and its budget."""
 
     supply: DeviceSupply
     seconds: float
@@ -28,10 +28,10 @@ class StartedRun(NamedTuple):
 
 
 def select_starts(question: PlanRequest, first: StartedRun, metered: MeteredRun | None) -> list[datetime]:
-    """The best start by the goal, of those that keep to the constraints if any do.
+    """Returns the best start by the goal, among those that keep the constraints if there are any.
 
-    Of a Pareto set they are all that no other betters.
-    ``metered`` is the run from the first start, None where its energy is not looked at.
+    For a Pareto set, returns all starts that are not dominated. ``metered`` is the run from the first start,
+    or None if its energy is not needed.
     """
     window = question.window
     if window is MISSING:
@@ -59,7 +59,7 @@ def select_starts(question: PlanRequest, first: StartedRun, metered: MeteredRun 
 def _compute_figures(
     question: PlanRequest, window: StartWindow, first: StartedRun, metered: MeteredRun
 ) -> tuple[MovableRun, Floats | None, Floats | None]:
-    """Cost of the electricity in the currency of the plan, and emissions, of every start."""
+    """Returns electricity cost in the currency of the plan and emissions, for every start."""
     request = metered.request
     said = {name: getattr(request, name) for name in request.model_fields_set}
     asked = StartShiftEstimateRequest.model_construct(**said, window=window)
@@ -74,7 +74,7 @@ def _compute_figures(
 def _match_constraints(
     question: PlanRequest, first: StartedRun, moves: MovableRun, paid: Floats | None, emitted: Floats | None
 ) -> NDArray[np.bool_]:
-    """Starts from which a run keeps to deadline, emissions and budget."""
+    """Returns a mask of the starts from which a run keeps deadline, emissions and budget."""
     limits, number = question.constraints, moves.starts.number
     allowed = np.ones(number, dtype=bool)
     if limits.finish_by is not MISSING:

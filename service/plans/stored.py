@@ -1,7 +1,7 @@
-"""The rules of stored plans: searched piece by piece under one catalog, ranked once, never changed after.
+"""Stored plans: searched by pieces under one catalog, ranked once, and immutable afterwards.
 
-Whatever ends a search does so in one transaction: what is known of the plan, of its pieces and of its jobs
-never contradicts each other, wherever a process is killed.
+A search ends in one transaction, so that the states of plan, pieces and jobs agree, wherever a process is
+killed.
 """
 
 import json
@@ -25,25 +25,25 @@ from service.schemas.plan_answers import PlanConstraint, PlanResult, PruningRule
 from service.schemas.plans import PlanRequest
 
 KEPT: Final = timedelta(days=90)
-"""How long a plan is kept once it has ended."""
+"""Retention of a plan after it has ended."""
 MOST_RUNNING: Final = 20
-"""Searches of one tenant at a time."""
+"""Most running searches of one tenant."""
 MOST_BEGINNINGS: Final = 5
-"""After so many changes of the catalog during one search it is given up."""
+"""Most starts of one search. A further change of the catalog fails it."""
 _SUMMARY_CHARACTERS: Final = 500
 _FAILED_AT_ONCE: Final = 100
 _EXPIRED_AT_ONCE: Final = 1000
 
 
 class RunningPlan(NamedTuple):
-    """A plan whose search runs, as a job finds it."""
+    """A plan whose search is running, as a job reads it."""
 
     question: PlanRequest
     pin: SearchPin
 
 
 def create_plan(session: Writer, tenant_id: str, prepared: PreparedSearch) -> WriteOutcome:
-    """Store a plan: with its answer, or with the jobs that search for it."""
+    """Stores a plan with its answer, or with the jobs of its search."""
     if prepared.answer is None and repository.count_running(session, tenant_id) >= MOST_RUNNING:
         raise TooManyPlans
     row = build_draft(tenant_id, prepared)
@@ -59,7 +59,7 @@ def create_plan(session: Writer, tenant_id: str, prepared: PreparedSearch) -> Wr
 
 
 def build_draft(tenant_id: str, prepared: PreparedSearch) -> PlanRow:
-    """A plan as it is stored, with its answer if that is known."""
+    """Returns the row of a new plan, with its answer if known."""
     question = prepared.question
     row = PlanRow(
         tenant_id=tenant_id,
@@ -84,7 +84,7 @@ def _record_counts(row: PlanRow, prepared: PreparedSearch) -> None:
 
 
 def _begin_search(session: Writer, row: PlanRow, prepared: PreparedSearch) -> None:
-    """Ask for every piece to be searched, whatever was found before."""
+    """Enqueues the search of every piece."""
     _record_counts(row, prepared)
     row.beginning += 1
     own = {"tenant_id": row.tenant_id, "plan_id": row.id}
@@ -106,7 +106,7 @@ def _record_answer(row: PlanRow, answer: PlanResult) -> None:
 
 
 def find_active_plan(session: Reader, tenant_id: str, asked: PlanToRank) -> RunningPlan | None:
-    """The plan of a job; None where its search has ended or was begun anew."""
+    """Returns the plan of a job, or None if its search has ended or was restarted."""
     row = repository.get_plan(session, tenant_id, asked.plan_id)
     if row is None or not _is_active(row, asked):
         return None
@@ -119,19 +119,19 @@ def _is_active(row: PlanRow, asked: PlanToRank) -> bool:
 
 
 def _lock_plan(session: Writer, tenant_id: str, asked: PlanToRank) -> PlanRow | None:
-    """The plan of a job, if it still wants what the job does."""
+    """Returns the locked plan of a job if it still needs the job."""
     row = repository.lock_plan(session, tenant_id, asked.plan_id)
     return row if row is not None and _is_active(row, asked) else None
 
 
 def get_piece(session: Reader, tenant_id: str, asked: PieceToSearch) -> SearchPiece:
-    """The piece of a job whose plan wants it."""
+    """Returns the piece of a job."""
     row = repository.get_piece(session, tenant_id, asked.plan_id, asked.number)
     return SearchPiece(row.candidates, row.part)
 
 
 def record_outcome(session: Writer, tenant_id: str, asked: PieceToSearch, outcome: SearchOutcome) -> None:
-    """Keep what became of a piece; once all are known, ask for them to be ranked."""
+    """Stores the outcome of a piece. Enqueues the ranking once all are known."""
     row = _lock_plan(session, tenant_id, asked)
     if row is None:
         return
@@ -146,12 +146,12 @@ def record_outcome(session: Writer, tenant_id: str, asked: PieceToSearch, outcom
 
 
 def list_outcomes(session: Reader, tenant_id: str, plan_id: str) -> list[SearchOutcome]:
-    """What became of the pieces of a plan, in their order."""
+    """Returns the outcomes of the pieces of a plan, in order."""
     return [parse_outcome(json.loads(text)) for text in repository.list_outcomes(session, tenant_id, plan_id)]
 
 
 def record_answer(session: Writer, tenant_id: str, asked: PlanToRank, answer: PlanResult) -> None:
-    """Keep the answer of a search."""
+    """Stores the answer of a search."""
     row = _lock_plan(session, tenant_id, asked)
     if row is not None:
         _record_answer(row, answer)
@@ -159,12 +159,12 @@ def record_answer(session: Writer, tenant_id: str, asked: PlanToRank, answer: Pl
 
 
 def restart_search(session: Writer, tenant_id: str, asked: PlanToRank, prepared: PreparedSearch) -> None:
-    """Search all of it again, under another catalog; a catalog that does not stay lets the plan fail."""
+    """Restarts a search under another catalog. Fails the plan after too many restarts."""
     row = _lock_plan(session, tenant_id, asked)
     if row is None:
         return
     if row.beginning >= MOST_BEGINNINGS:
-        summary = f"The catalog changed {MOST_BEGINNINGS} times while it was searched under."
+        summary = f"The catalog changed {MOST_BEGINNINGS} times during the search."
         _end_search(session, row, FAILED, "CATALOG_CHANGED", summary)
         return
     jobs.cancel_jobs(session, tenant_id, row.id)
@@ -173,7 +173,7 @@ def restart_search(session: Writer, tenant_id: str, asked: PlanToRank, prepared:
 
 
 def fail_plan(session: Writer, tenant_id: str, asked: PlanToRank, fault: FieldError) -> None:
-    """End a search whose question has no answer."""
+    """Ends a search whose question has no answer."""
     row = _lock_plan(session, tenant_id, asked)
     if row is not None:
         summary = f"{fault.pointer}: {fault.detail}" if fault.pointer else fault.detail
@@ -181,7 +181,7 @@ def fail_plan(session: Writer, tenant_id: str, asked: PlanToRank, fault: FieldEr
 
 
 def fail_stuck_plans(session: Writer) -> int:
-    """End searches of which a job has ended without doing its piece; how many."""
+    """Fails searches with a job that has ended without its work. Returns their number."""
     failed = 0
     for found in repository.list_stuck(session, jobs.KINDS, limit=_FAILED_AT_ONCE):
         asked = PlanToRank(plan_id=found.plan_id, beginning=found.beginning)
@@ -204,7 +204,7 @@ def _end_search(session: Writer, row: PlanRow, state: str, code: str | None, sum
 
 
 def cancel_plan(session: Writer, tenant_id: str, plan_id: str) -> WriteOutcome:
-    """Let a search end without an answer."""
+    """Ends a search without an answer."""
     row = repository.lock_plan(session, tenant_id, plan_id)
     if row is None:
         raise PlanNotFound
@@ -219,7 +219,7 @@ def cancel_plan(session: Writer, tenant_id: str, plan_id: str) -> WriteOutcome:
 
 
 def delete_plan(session: Writer, tenant_id: str, plan_id: str) -> WriteOutcome:
-    """No such plan any more, nor anything that searches for it; quotes have all that they need."""
+    """Deletes a plan and ends its search. Quotes have their own copies of its rows."""
     row = repository.lock_plan(session, tenant_id, plan_id)
     if row is None:
         raise PlanNotFound
@@ -231,12 +231,12 @@ def delete_plan(session: Writer, tenant_id: str, plan_id: str) -> WriteOutcome:
 
 
 def delete_expired_plans(session: Writer) -> int:
-    """Delete plans that ended long ago; their number."""
+    """Deletes plans that ended long ago. Returns their number."""
     return repository.delete_expired_plans(session, KEPT, limit=_EXPIRED_AT_ONCE)
 
 
 def get_plan(session: Reader, tenant_id: str, plan_id: str) -> dict[str, Any]:
-    """A plan with its question and, once it is done, its answer."""
+    """Returns a plan with its question and, once it is done, its answer."""
     row = repository.get_plan(session, tenant_id, plan_id)
     if row is None:
         raise PlanNotFound
@@ -244,7 +244,7 @@ def get_plan(session: Reader, tenant_id: str, plan_id: str) -> dict[str, Any]:
 
 
 def to_detail(row: PlanRow) -> dict[str, Any]:
-    """A plan as callers see it, with its question and its answer."""
+    """Returns the representation of a plan with its question and its answer."""
     shown = {**to_summary(row), "question": row.question}
     return shown if row.answer is None else {**shown, "answer": from_json(row.answer)}
 
@@ -253,7 +253,7 @@ _MEMBERS: Final = ("id", "state", "goal", "created_at", "finished_at", "error_co
 
 
 def to_summary(row: PlanRow) -> dict[str, Any]:
-    """A plan as lists show it."""
+    """Returns the representation of a plan in lists."""
     members = {name: getattr(row, name) for name in (*_MEMBERS, "best_cost")}
     progress = {
         "pieces": row.piece_count,
@@ -265,7 +265,7 @@ def to_summary(row: PlanRow) -> dict[str, Any]:
 
 
 def to_document(outcome: SearchOutcome) -> dict[str, Any]:
-    """An outcome as JSON."""
+    """Returns an outcome as JSON."""
     kept = [
         {name: value for name, value in one._asdict().items() if value is not None} for one in outcome.kept
     ]
@@ -274,7 +274,7 @@ def to_document(outcome: SearchOutcome) -> dict[str, Any]:
 
 
 def parse_outcome(document: dict[str, Any]) -> SearchOutcome:
-    """The outcome that was written."""
+    """Parses an outcome from JSON."""
     return SearchOutcome(
         **{
             **document,

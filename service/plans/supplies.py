@@ -1,4 +1,4 @@
-"""What a plan may use: owned nodes, rented devices and offers of the catalog, and clusters of them."""
+"""Supplies of a plan: owned nodes, rented devices and offers of the catalog, and their clusters."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
@@ -30,26 +30,27 @@ from service.schemas.site import RunSiteInput
 from service.schemas.workloads import TrainingWorkloadInput
 
 MOST_DEVICES: Final = 16_384
-"""Devices of one offer that are looked at, where nothing says how many there are: the largest published run
-on one kind of cluster (Llama 3)."""
+"""Most devices of one offer if no limit is given: the largest published run on one kind of cluster (Llama
+3).
+"""
 
 _Matches = Callable[[str, KnownOffer], bool]
 
 
 class _SupplyMachine(NamedTuple):
-    """A supply before its clusters: one machine with as many devices as there are."""
+    """A supply with one machine of all its devices, before its clusters are chosen."""
 
     supply: DeviceSupply
     cluster: ClusterInput
     is_joined: bool = True
-    """Whether the network between nodes is known, or the question speaks for it."""
+    """True if the network between nodes is known or given by the question."""
 
 
 def build_space(question: PlanRequest, catalog: CatalogView) -> SearchSpace:
-    """The clusters that a plan may use and who has them.
+    """Returns the clusters that a plan may use, with their supplies.
 
     Raises:
-        PlanningError: the question contradicts itself, or nothing is left to use; names the field.
+        PlanningError: the question contradicts itself, or no supply is left; names the field.
     """
     _check_times(question)
     _check_names(question, catalog)
@@ -73,11 +74,11 @@ def build_space(question: PlanRequest, catalog: CatalogView) -> SearchSpace:
         if places:
             supplies.append(machine.supply._replace(clusters=tuple(places)))
         elif machine.is_joined:
-            detail = f"{machine.supply.name} has fewer devices than any number that is searched"
+            detail = f"{machine.supply.name} has fewer devices than any number to search"
             warnings.warn("SUPPLY_TOO_SMALL", machine.supply.pointer, detail)
     if not supplies:
         pointer = "/search/accelerator_counts" if machines else "/search/offers"
-        raise PlanningError("NO_SUPPLY", pointer, "no devices are left to use")
+        raise PlanningError("NO_SUPPLY", pointer, "no supply is left: give owned, rented or offers")
     _note_unknown_buildings(question, supplies, warnings)
     _note_unknown_networks(question, machines, warnings)
     apart = frozenset(place for (_, is_joined), place in order.items() if not is_joined)
@@ -92,10 +93,10 @@ def _note_unknown_networks(
 ) -> None:
     ids = sorted({machine.supply.accelerator_id for machine in machines if not machine.is_joined})
     if ids:
-        what = "a training run takes one of them" if _is_training(question) else "a replica lies within one"
+        use = "a training run uses one of them" if _is_training(question) else "a replica lies within one"
         detail = (
-            f"what joins instances of {', '.join(ids)} is not known, and {what}: say what joins them under "
-            "`rented`, with inter_node_link"
+            f"the network between instances of {', '.join(ids)} is unknown, and {use}: give it under "
+            "`rented` with an inter_node_link"
         )
         notes.warn("LINK_UNKNOWN", "/search/offers", detail)
 
@@ -107,7 +108,7 @@ def _is_training(question: PlanRequest) -> bool:
 def _note_unknown_buildings(
     question: PlanRequest, supplies: Sequence[DeviceSupply], notes: AnswerNotes
 ) -> None:
-    """What has no building has no power at a meter and no emissions, so that limits of these rule it out."""
+    """Warns of supplies without a site: limits of power or emissions rule them out."""
     limits = question.constraints
     asked = (limits.facility_kw, limits.location_based_kg_co2e)
     if question.goal != "cleanest" and all(limit is MISSING for limit in asked):
@@ -115,8 +116,8 @@ def _note_unknown_buildings(
     unknown = sum(supply.site is None for supply in supplies)
     if unknown:
         detail = (
-            f"the buildings of {unknown} of {len(supplies)} supplies are not given: their power and "
-            "emissions are not known, which rules them out"
+            f"the sites of {unknown} of {len(supplies)} supplies are not given: their power and "
+            "emissions are unknown, which rules them out"
         )
         notes.warn("SITE_REQUIRED", "/site", detail)
 
@@ -124,24 +125,24 @@ def _note_unknown_buildings(
 def _check_times(question: PlanRequest) -> None:
     window = question.window
     if question.constraints.finish_by is not MISSING and question.starts_at is MISSING and window is MISSING:
-        detail = "when a run is done needs to know when it starts: give starts_at or window"
+        detail = "finish_by needs the start of the run: give starts_at or window"
         raise PlanningError("STARTS_AT_REQUIRED", "/starts_at", detail)
     start = question.starts_at if window is MISSING else window.earliest_start_at
     done = question.constraints.finish_by
     if done is not MISSING and start is not MISSING and done <= start:
-        detail = "a run is done after it starts"
+        detail = "finish_by must be after the start"
         raise PlanningError("FINISH_BEFORE_START", "/constraints/finish_by", detail)
     if window is MISSING:
         return
     if question.starts_at is not MISSING:
-        raise PlanningError("STARTS_TWICE", "/window", "give starts_at or window, not both")
+        raise PlanningError("STARTS_TWICE", "/window", "give either starts_at or window")
     build_starts(
         window.earliest_start_at, window.latest_start_at, window.step_minutes, RunLoadInput().interval_minutes
     )
 
 
 def _check_names(question: PlanRequest, catalog: CatalogView) -> None:
-    """Names tell supplies apart, and regions buildings."""
+    """Refuses duplicate names of supplies and given configurations, and duplicate regions of sites."""
     named = [(f"/owned/{place}/name", each.name) for place, each in enumerate(question.owned)]
     named += [(f"/rented/{place}/name", each.name) for place, each in enumerate(question.rented)]
     seen = set(catalog.offers)
@@ -152,13 +153,15 @@ def _check_names(question: PlanRequest, catalog: CatalogView) -> None:
     given: set[str] = set()
     for place, each in enumerate(question.given):
         if each.name in given:
-            raise PlanningError("NAME_TWICE", f"/given/{place}/name", "another one has this name")
+            raise PlanningError(
+                "NAME_TWICE", f"/given/{place}/name", "another given configuration has this name"
+            )
         given.add(each.name)
     regions: set[str] = set()
     for place, site in enumerate(question.sites):
         if regions & set(site.regions):
             pointer = f"/sites/{place}/regions"
-            raise PlanningError("REGION_TWICE", pointer, "a region has one building")
+            raise PlanningError("REGION_TWICE", pointer, "a region may have one site only")
         regions |= set(site.regions)
 
 
@@ -167,7 +170,7 @@ def _list_owned(question: PlanRequest, catalog: CatalogView) -> Iterator[_Supply
         pointer = f"/owned/{place}"
         bought = each.purchase
         if bought is not MISSING and bought.ownership is MISSING:
-            detail = "the share of a run in own devices needs to know how they are written off"
+            detail = "the cost of a run on owned devices needs their terms of ownership"
             raise PlanningError("OWNERSHIP_REQUIRED", f"{pointer}/purchase/ownership", detail)
         supply = DeviceSupply(
             name=each.name,
@@ -208,7 +211,7 @@ def _list_rented(question: PlanRequest, catalog: CatalogView) -> Iterator[_Suppl
 
 
 def _is_allowed(each: RentedDevices, constraints: PlanConstraints) -> bool:
-    """Whether provider and region, as far as they are stated, are among those of the constraints."""
+    """Returns true if provider and region are allowed by the constraints or not stated."""
     pairs = ((each.provider, constraints.providers), (each.region, constraints.regions))
     return all(own is MISSING or allowed is MISSING or own in allowed for own, allowed in pairs)
 
@@ -228,7 +231,7 @@ def _resolve_accelerator_id(cluster: ClusterInput, catalog: CatalogView, pointer
 
 
 def _find_site(question: PlanRequest, region: str | None) -> tuple[RunSiteInput | None, str]:
-    """The building of rented devices of a region, and where the question speaks of it."""
+    """Returns the site of rented devices in a region, and its pointer in the question."""
     for place, each in enumerate(question.sites):
         if region in each.regions:
             return each.site, f"/sites/{place}/site"
@@ -238,21 +241,21 @@ def _find_site(question: PlanRequest, region: str | None) -> tuple[RunSiteInput 
 def _list_offered(
     question: PlanRequest, catalog: CatalogView, notes: AnswerNotes
 ) -> Iterator[_SupplyMachine]:
-    """Offers that the constraints allow and that can still be had."""
+    """Yields the offers that are still valid and that the constraints allow."""
     if not question.search.offers:
         if question.search.accelerators is not MISSING:
-            notes.warn("NOT_USED", "/search/accelerators", "they are those of offers, which are not searched")
+            notes.warn("NOT_USED", "/search/accelerators", "it selects offers, which are not searched")
         return
     today = now().date()
     offers = dict(sorted(catalog.offers.items()))
     for pointer, matches in _list_filters(question, catalog):
         left = {name: offer for name, offer in offers.items() if matches(name, offer)}
         if not left and not (question.owned or question.rented):
-            raise PlanningError("NO_SUPPLY", pointer, "no offer of the catalog is left with it")
+            raise PlanningError("NO_SUPPLY", pointer, "no offer of the catalog matches it")
         offers = left
     current = {name: offer for name, offer in offers.items() if not is_expired(offer.valid_until, today)}
     if len(current) < len(offers):
-        detail = f"{len(offers) - len(current)} offers can no longer be had and are left out"
+        detail = f"{len(offers) - len(current)} expired offers are left out"
         notes.warn("OFFER_EXPIRED", "/search/offers", detail)
     current = _drop_unknown_spot(question, current, notes)
     if _is_training(question):
@@ -280,15 +283,15 @@ def _list_offered(
 def _drop_unknown_spot(
     question: PlanRequest, offers: dict[str, KnownOffer], notes: AnswerNotes
 ) -> dict[str, KnownOffer]:
-    """Without spot offers, unless they are asked for: nobody knows how often their devices are taken back."""
+    """Returns the offers without spot offers of unknown interruption rate, unless they are requested."""
     allowed = question.constraints.purchase_options
     if question.search.spot is not MISSING or (allowed is not MISSING and "spot" in allowed):
         return offers
     kept = {name: offer for name, offer in offers.items() if offer.purchase_option != "spot"}
     if len(kept) < len(offers):
         detail = (
-            f"{len(offers) - len(kept)} spot offers are left out: how often their devices are taken back is "
-            "not known; give search.spot, or name spot in the purchase_options of the constraints"
+            f"{len(offers) - len(kept)} spot offers are left out, since their interruption rates are "
+            "unknown; give search.spot, or name spot in the purchase_options of the constraints"
         )
         if not (kept or question.owned or question.rented):
             raise PlanningError("NO_SUPPLY", "/search/spot", detail)
@@ -303,7 +306,7 @@ def _build_rental(name: str, offer: KnownOffer, question: PlanRequest) -> Rental
 
 
 def _select_distinct(offers: dict[str, KnownOffer], catalog: CatalogView) -> dict[str, KnownOffer]:
-    """Of offers of equal nodes at one price on one set of terms the one of the largest instance."""
+    """Returns the offer of the largest instance among offers of equal nodes at one price on equal terms."""
     largest: dict[tuple[object, ...], str] = {}
     for name, offer in offers.items():
         terms = (offer.accelerator_id, offer.provider, offer.region, offer.zone, offer.purchase_option)
@@ -317,14 +320,14 @@ def _select_distinct(offers: dict[str, KnownOffer], catalog: CatalogView) -> dic
 
 
 def _list_filters(question: PlanRequest, catalog: CatalogView) -> Iterator[tuple[str, _Matches]]:
-    """What an offer has to be, each with the member of the question that says so."""
+    """Yields conditions of an offer, each with the member of the question that states it."""
     accelerators = question.search.accelerators
     if accelerators is not MISSING:
         for place, name in enumerate(accelerators):
             pointer = f"/search/accelerators/{place}"
             known = resolve_row(catalog.accelerators, name, pointer).accelerator.id
             if all(offer.accelerator_id != known for offer in catalog.offers.values()):
-                raise PlanningError("NO_OFFER", pointer, "no offer of the catalog rents this accelerator")
+                raise PlanningError("NO_OFFER", pointer, "the catalog has no offer of this accelerator")
         ids = {catalog.accelerators[name].accelerator.id for name in accelerators}
         yield "/search/accelerators", lambda _, offer: offer.accelerator_id in ids
     members: dict[str, Callable[[KnownOffer], str | None]] = {
@@ -348,9 +351,9 @@ def _build_cluster(offer: KnownOffer, catalog: CatalogView) -> ClusterInput:
 
 
 def _is_joined(offer: KnownOffer, cluster: ClusterInput, catalog: CatalogView) -> bool:
-    """Whether the catalog knows what joins instances of an offer.
+    """Returns true if the catalog knows the network between instances of an offer.
 
-    The network of the vendor's system is that of its whole nodes: it is not sold with parts of one.
+    The network of a vendor's system joins whole nodes: it is not sold with parts of one.
     """
     server = catalog.accelerators[offer.accelerator_id].accelerator.server
     if offer.accelerator_count < (server.accelerator_count if server else ACCELERATORS_PER_NODE):
@@ -360,7 +363,7 @@ def _is_joined(offer: KnownOffer, cluster: ClusterInput, catalog: CatalogView) -
 
 
 def _build_rented_cluster(each: RentedDevices, catalog: CatalogView) -> ClusterInput:
-    """Nodes as the question gives them, else the instances that it rents."""
+    """Returns the nodes of the question, else the instances that it rents."""
     size, offer_id = each.rental.devices_per_instance, each.rental.offer_id
     if size is MISSING and offer_id is not MISSING and offer_id in catalog.offers:
         size = catalog.offers[offer_id].accelerator_count
@@ -370,7 +373,7 @@ def _build_rented_cluster(each: RentedDevices, catalog: CatalogView) -> ClusterI
 
 
 def _build_instance_cluster(cluster: ClusterInput, size: int, catalog: CatalogView) -> ClusterInput:
-    """A cluster of instances: devices of two of them are joined by the network, not by the vendor's node."""
+    """Returns a cluster of instances. Two instances are joined by the network, not by the vendor's node."""
     reference, changes = cluster.accelerator, dict[str, object]()
     known = catalog.accelerators.get(reference.id) if isinstance(reference, CatalogAccelerator) else None
     server = known and known.accelerator.server
@@ -392,7 +395,10 @@ def _build_instance_cluster(cluster: ClusterInput, size: int, catalog: CatalogVi
 
 
 def _list_counts(question: PlanRequest, machine: _SupplyMachine, catalog: CatalogView) -> Iterable[int]:
-    """Numbers of devices that are searched; of a service the most, of which it takes as few as it can."""
+    """Returns the numbers of devices to search.
+
+    For a service, the most, of which it uses as few as it can.
+    """
     most, asked = machine.supply.most_devices, question.search.accelerator_counts
     if question.constraints.accelerator_count is not MISSING:
         most = min(most, question.constraints.accelerator_count)
@@ -415,7 +421,7 @@ def _get_node_size(given: ClusterInput, catalog: CatalogView) -> int:
 
 
 def _list_doublings(node: int, most: int) -> Iterator[int]:
-    """Whole nodes in doublings, then all there are; less than a node is one cluster."""
+    """Yields doublings of whole nodes, then all devices. Less than a node is one cluster."""
     if most <= node:
         yield most
         return

@@ -1,4 +1,4 @@
-"""Plans, and how far the search of each is."""
+"""Tables of plans and the progress of their searches."""
 
 from datetime import datetime
 from typing import Any
@@ -15,7 +15,7 @@ FAILED = "failed"
 
 
 class PlanRow(Base):
-    """A question and, once it is searched, its answer. What has ended never changes."""
+    """A question and, once it is searched, its answer. An ended plan never changes."""
 
     __tablename__ = "plans"
     __table_args__ = (
@@ -29,17 +29,17 @@ class PlanRow(Base):
     goal: Mapped[str] = mapped_column(String(20))
     question: Mapped[dict[str, Any]] = mapped_column(Json, deferred=True)
     catalog_revision: Mapped[int] = mapped_column(BigInteger)
-    """What is searched under, with the two that follow."""
+    """Revision of the catalog that is searched. The search also depends on the next two columns."""
     method_version: Mapped[str] = mapped_column(String(20))
     day: Mapped[str] = mapped_column(String(10))
     beginning: Mapped[int] = mapped_column(BigInteger)
-    """How often the search was begun: anew whenever what it is searched under has changed."""
+    """Number of starts of the search: it restarts whenever catalog, method or day has changed."""
     piece_count: Mapped[int] = mapped_column(BigInteger)
     pieces_done: Mapped[int] = mapped_column(BigInteger)
     candidates: Mapped[int] = mapped_column(BigInteger)
     candidates_decided: Mapped[int] = mapped_column(BigInteger)
     answer: Mapped[str | None] = mapped_column(Text, deferred=True)
-    """As JSON, its members in the order in which they were written."""
+    """JSON text, with members in the order in which they were written."""
     best_cost: Mapped[dict[str, str] | None] = mapped_column(Json)
     error_code: Mapped[str | None] = mapped_column(String(100))
     error_summary: Mapped[str | None] = mapped_column(String(500))
@@ -48,7 +48,7 @@ class PlanRow(Base):
 
 
 class PlanPieceRow(Base):
-    """A part of a search that runs, and what became of it."""
+    """A part of a running search and its outcome."""
 
     __tablename__ = "plan_pieces"
 
@@ -58,4 +58,4 @@ class PlanPieceRow(Base):
     candidates: Mapped[int] = mapped_column(BigInteger)
     part: Mapped[dict[str, Any]] = mapped_column(Json)
     outcome: Mapped[str | None] = mapped_column(Text)
-    """As JSON, every number as it was written; absent until the piece is searched."""
+    """JSON text, with every number as it was written. Absent until the piece is searched."""

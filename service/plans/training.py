@@ -1,6 +1,6 @@
-"""Searches how a model is trained: layouts, micro-batches, precision and recomputation on every cluster.
+"""Search of training runs over layouts, micro-batches, precisions and recomputation on every cluster.
 
-Clusters that differ in their number of devices alone are searched together, in arrays. A piece is a part of
+Clusters that differ only in their number of devices are searched together, in arrays. A piece is a part of
 their combinations in one precision.
 """
 
@@ -40,17 +40,17 @@ from service.schemas.references import ClusterInput
 from service.schemas.workloads import RecomputationInput, TrainingWorkloadInput
 
 PIECE: Final = 100_000
-"""Candidates that are decided in about a second."""
+"""Number of candidates that are decided in about a second."""
 LONG_SEQUENCE: Final = 32_768
-"""From here on sequences are divided over devices, if the question does not say."""
+"""Length from which sequences are divided over devices by default."""
 _LEAST_PART: Final = 4096
-"""Tokens of a sequence that stay on a device then."""
+"""Least tokens of a divided sequence on one device."""
 _SIZES: Final = (1, 2, 4, 8)
 _VIRTUAL_STAGES: Final = (2, 4)
 
 
 class _EqualClusters(NamedTuple):
-    """Clusters that differ in their number of devices alone, all of them a domain at least."""
+    """Clusters that differ only in their number of devices, each at least a domain."""
 
     places: tuple[int, ...]
     many: tuple[SearchCluster, ...]
@@ -60,7 +60,7 @@ class _EqualClusters(NamedTuple):
 
 
 def build_workload(given: TrainingWorkloadInput, kept: KeptConfiguration) -> TrainingWorkloadInput:
-    """The workload of a question as a configuration runs it."""
+    """Returns the workload of a question with the settings of a configuration."""
     chosen = kept.workload
     return given.model_copy(
         update={
@@ -73,7 +73,7 @@ def build_workload(given: TrainingWorkloadInput, kept: KeptConfiguration) -> Tra
 
 
 def split_training(space: SearchSpace) -> tuple[SearchPiece, ...]:
-    """The parts that the search is done in.
+    """Returns the pieces of the search.
 
     Raises :class:`PlanningError` for a question without batch or total, or with too many candidates.
     """
@@ -93,7 +93,7 @@ def split_training(space: SearchSpace) -> tuple[SearchPiece, ...]:
 def search_training(
     space: SearchSpace, piece: SearchPiece, *, proofs: frozenset[PruningProof] = PROOFS
 ) -> SearchOutcome:
-    """What becomes of the candidates of a piece; tests leave proofs out."""
+    """Returns the outcome of a piece. Tests omit proofs."""
     question, part = space.question, piece.part
     places = tuple(part["clusters"])
     alike = next(each for each in _group_clusters(space, places) if each.places == places)
@@ -134,7 +134,10 @@ def search_training(
 
 
 def is_power_relevant(space: SearchSpace) -> bool:
-    """Whether anything that is weighed hangs on what devices draw: else time alone orders a cluster."""
+    """Returns true if goal, constraints or supplies depend on power.
+
+    Otherwise time alone orders a cluster.
+    """
     question = space.question
     limits = question.constraints
     return (
@@ -150,7 +153,7 @@ def is_power_relevant(space: SearchSpace) -> bool:
 
 def _get_workload(question: PlanRequest) -> TrainingWorkloadInput:
     if not isinstance(question.workload, TrainingWorkloadInput):
-        raise TypeError("the plan is of a service")
+        raise TypeError("the plan is for a service")
     return question.workload
 
 
@@ -159,17 +162,17 @@ def _check_question(question: PlanRequest) -> None:
     resolve_length(given)
     for place, recomputation in enumerate(_list_values(varied.recomputations, ())):
         if (recomputation.k is not MISSING) != (recomputation.strategy is Recomputation.EVERY_K):
-            detail = "k belongs to the strategy every_k, and that strategy needs it"
+            detail = "k must be given with the strategy every_k, and only with it"
             pointer = f"/search/training/recomputations/{place}/k"
             raise PlanningError("RECOMPUTATION_INTERVAL", pointer, detail)
     for place, parts in enumerate(_list_values(varied.virtual_stages, ())):
         if parts == 1:
-            detail = "the interleaved schedule has several parts on each device"
+            detail = "the interleaved schedule needs at least two virtual stages"
             raise PlanningError("VIRTUAL_STAGES", f"/search/training/virtual_stages/{place}", detail)
 
 
 def _list_values(given: Sequence[Any] | Any, default: Sequence[Any]) -> tuple[Any, ...]:  # noqa: ANN401
-    """A list of the question, each once, else the default."""
+    """Returns the distinct values of a list of the question, else the default."""
     return tuple(dict.fromkeys(default if given is MISSING else given))
 
 
@@ -219,7 +222,7 @@ _LISTS: Final = (
 
 
 def _find_largest_list(question: PlanRequest) -> tuple[str, str]:
-    """The longest list of the question, and why it is too long."""
+    """Returns the pointer of the longest list of the question, and a message that it is too long."""
     varied: TrainingSearch = question.search.training
     lists = {f"/search/training/{name}": len(_list_values(getattr(varied, name), ())) for name in _LISTS}
     lists["/search/accelerator_counts"] = len(_list_values(question.search.accelerator_counts, ()))
@@ -227,13 +230,16 @@ def _find_largest_list(question: PlanRequest) -> tuple[str, str]:
     pointer = max(lists, key=lambda name: lists[name])
     if lists[pointer] <= 1:
         pointer = "/most_candidates"
-    return pointer, f"more than {question.most_candidates} candidates: shorten this list, or allow more"
+    return (
+        pointer,
+        f"more than {question.most_candidates} candidates: shorten this list, or raise most_candidates",
+    )
 
 
 def _compute_latest_seconds(question: PlanRequest, accelerator_id: str) -> float | None:
-    """Seconds beyond which a run is ruled out here: a margin is left to assumptions that are moved.
+    """Returns the seconds beyond which a run is ruled out, with a margin for changed assumptions.
 
-    Those that the question moves itself are taken out again: a search knows no moved time.
+    Factors of the question are divided out, since a search uses unchanged times.
     """
     limits = question.constraints
     ends = [] if limits.duration_seconds is MISSING else [limits.duration_seconds]
@@ -257,7 +263,7 @@ def _compute_latest_seconds(question: PlanRequest, accelerator_id: str) -> float
 
 
 def _group_clusters(space: SearchSpace, places: Sequence[int] | None = None) -> Iterator[_EqualClusters]:
-    """Clusters that are searched together; of ``places`` alone, if they are given."""
+    """Yields groups of clusters that are searched together, of ``places`` only if given."""
     groups: dict[object, list[int]] = {}
     joined: dict[int, tuple[int, int]] = {}
     for place in range(len(space.clusters)) if places is None else places:
@@ -283,7 +289,7 @@ def _list_precisions(space: SearchSpace, cluster: ClusterInput) -> tuple[Trainin
 
 
 def _build_devices(space: SearchSpace, place: int, per_node: int) -> SearchCluster:
-    """The degrees that are tried on a cluster."""
+    """Returns the degrees to try on a cluster."""
     given, varied, profile = (
         _get_workload(space.question),
         space.question.search.training,
@@ -293,7 +299,7 @@ def _build_devices(space: SearchSpace, place: int, per_node: int) -> SearchClust
     try:
         count = select_training_cluster(given.rollout, given.objective, cluster).accelerator_count
     except PlanningError:
-        # Too few for what generates and what trains: no layout makes them up.
+        # Too few devices to both generate and train: no layout fits.
         count = 0
     contexts = [1]
     if given.sequence_length >= LONG_SEQUENCE:
@@ -317,7 +323,7 @@ def _build_devices(space: SearchSpace, place: int, per_node: int) -> SearchClust
 def _cut_pieces(
     alike: _EqualClusters, precision: TrainingPrecision, options: LayoutOptions
 ) -> Iterator[SearchPiece]:
-    """Pieces of some clusters each, or of a part of the combinations of one."""
+    """Yields pieces of several clusters each, or of a part of the combinations of one."""
     places: list[int] = []
     within = 0
 
@@ -341,13 +347,13 @@ def _cut_pieces(
 
 
 def _compute_max_bytes(question: PlanRequest, subject: TrainingLayouts) -> float | None:
-    """What a run may take of a device; None where its memory is not known."""
+    """Returns the bytes of a device that a run may use, or None if its memory is unknown."""
     usable = subject.usable_bytes
     return None if usable is None else usable * (1.0 - question.constraints.headroom_share)
 
 
 def _build_run(space: SearchSpace, alike: _EqualClusters, precision: TrainingPrecision) -> TrainingLayouts:
-    """The run on the largest of some clusters: what holds of it holds of all of them."""
+    """Returns the run on the largest of some clusters, whose properties hold for all of them."""
     given = _get_workload(space.question).model_copy(
         update={"precision": precision, "gradient_accumulation_steps": MISSING}
     )

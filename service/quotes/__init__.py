@@ -1,1 +1,1 @@
-"""Quotes: estimates and candidates of plans, computed here and frozen."""
+"""Quotes: frozen estimates and candidates of plans."""

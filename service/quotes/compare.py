@@ -1,4 +1,4 @@
-"""What has changed between two quotes, read from their documents alone."""
+"""Comparison of two quotes, from their documents."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
@@ -15,13 +15,13 @@ from service.quotes.schemas import (
 
 _TERMS: Final = ("name", "note", "cost_center_id", "owns_devices", "catalog_revision", "method_version")
 _KINDS: Final = ("offer", "tariff", "token_price", "exchange_rate", "site", "grid")
-"""Rows with prices first, then those of the building; all else behind."""
+"""Order of rows: those with prices, then those of the site, then all others."""
 _OF_EVERY_VERSION: Final = frozenset({"/version", "/revision", "/created_at"})
 _PRICES: Final = ("price", "amount", "rate", "charge")
 
 
 def compare_quotes(before: QuoteDocument, after: QuoteDocument) -> QuoteComparison:
-    """What differs between two quotes, the prices of rows first."""
+    """Returns the differences between two quotes, prices of rows first."""
     charges = compute_contributions(before, after)
     found: QuoteComparison = {
         "before": _build_summary(before),
@@ -48,7 +48,7 @@ def _build_summary(quote: QuoteDocument) -> QuoteSummary:
 
 
 def list_changed_values(before: object, after: object) -> list[QuoteValueChange]:
-    """Values that differ between two JSON documents, by their pointers."""
+    """Returns the values that differ between two JSON documents, by pointer."""
     then, now = dict(_list_leaves(before, ())), dict(_list_leaves(after, ()))
     found: list[QuoteValueChange] = []
     for place in dict.fromkeys([*then, *now]):
@@ -64,7 +64,7 @@ def list_changed_values(before: object, after: object) -> list[QuoteValueChange]
 
 
 def _list_leaves(value: object, path: tuple[object, ...]) -> Iterator[tuple[str, Any]]:
-    """Values that have no members, with their pointers."""
+    """Yields the values without members, with their pointers."""
     if isinstance(value, Mapping):
         for name, inner in value.items():
             yield from _list_leaves(inner, (*path, name))
@@ -78,7 +78,7 @@ def _list_leaves(value: object, path: tuple[object, ...]) -> Iterator[tuple[str,
 def list_changed_rows(
     before: Iterable[QuoteDocument], after: Iterable[QuoteDocument]
 ) -> list[QuotedRowChange]:
-    """Rows of the catalog that one of two quotes rests on, or both with other values."""
+    """Returns the catalog rows that only one of two quotes uses, or that have other values."""
     then, now = ({(row["kind"], row["id"]): row for row in rows} for rows in (before, after))
     found: list[QuotedRowChange] = []
     for key in sorted({*then, *now}, key=_build_sort_key):
@@ -109,7 +109,7 @@ def _list_value_changes(before: QuoteDocument, after: QuoteDocument) -> list[Quo
 
 
 def list_changed_headlines(before: QuoteDocument, after: QuoteDocument) -> list[QuoteHeadlineChange]:
-    """Headlines that differ: money, quantities with intervals, and plain values."""
+    """Returns the headlines that differ: money, quantities with intervals, and plain values."""
     names = dict.fromkeys([*before, *after])
     return [
         _compare_headline(name, before.get(name), after.get(name))

@@ -1,9 +1,9 @@
-"""What moves the total from one quote to another: line by line, by quantity, by price, by exchange rate.
+"""Contributions to the change of a total between two quotes: by line, quantity, price and exchange rate.
 
-With both quantities ``q`` and prices ``p`` of a line known, its amount moves by quantity
-(q1 - q0) (p0 + p1) / 2 and by price (p1 - p0) (q0 + q1) / 2: no order of the two is chosen, and they add up.
-Amounts are rounded to the minor unit; the price takes what rounding leaves, so that the sum of all is the
-change of the total.
+With both quantities ``q`` and prices ``p`` of a line known, the change of its amount by quantity is (q1 - q0)
+(p0 + p1) / 2 and by price (p1 - p0) (q0 + q1) / 2: the split does not depend on an order, and the parts add
+up. Amounts are rounded to the minor unit; the price takes the remainder of rounding, so that the sum of all
+is the change of the total.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ _CAUSES: Final = ("by_quantity", "by_price", "by_exchange_rate")
 
 
 class ChargeContributions(NamedTuple):
-    """What the charges of two quotes say beside each other."""
+    """Comparison of the charges of two quotes."""
 
     total: QuoteTotalChange | None
     lines: list[QuoteLineChange]
@@ -28,7 +28,7 @@ class ChargeContributions(NamedTuple):
 
 
 def compute_contributions(before: QuoteDocument, after: QuoteDocument) -> ChargeContributions:
-    """The lines that differ and, where the totals can be compared, what each does to the total."""
+    """Returns the lines that differ and, if the totals can be compared, the contribution of each."""
     then, now = sum_lines(before), sum_lines(after)
     gap = _find_incomparability(before, after, [*then.values(), *now.values()])
     code = None if gap else after["headlines"]["total"]["currency_code"]
@@ -46,20 +46,20 @@ def compute_contributions(before: QuoteDocument, after: QuoteDocument) -> Charge
 def _find_incomparability(
     before: QuoteDocument, after: QuoteDocument, lines: Sequence[PurposeLine]
 ) -> EstimateGap | None:
-    """Why the totals of two quotes are not subtracted, if they are not."""
+    """Returns the reason why the totals of two quotes cannot be compared, or None."""
     then, now = (quote["headlines"].get("total") for quote in (before, after))
     code = detail = ""
     if then is None or now is None:
         names = " and ".join(name for name, one in (("first", then), ("second", now)) if one is None)
-        code, detail = "TOTAL_UNKNOWN", f"the {names} has no total"
+        code, detail = "TOTAL_UNKNOWN", f"the {names} quote has no total"
     elif then["currency_code"] != now["currency_code"]:
         code = "CURRENCY_DIFFERS"
         detail = f"the totals are in {then['currency_code']} and {now['currency_code']}"
     elif _get_measure(before)[0] != _get_measure(after)[0]:
         code = "HORIZON_DIFFERS"
-        detail = f"the first is of {_get_measure(before)[0]}, the second of {_get_measure(after)[0]}"
+        detail = f"the first quote counts {_get_measure(before)[0]}, the second {_get_measure(after)[0]}"
     elif any(line.paid is None for line in lines):
-        code, detail = "LINES_DO_NOT_ADD_UP", "the lines of one do not add up to its total"
+        code, detail = "LINES_DO_NOT_ADD_UP", "the lines of one quote do not add up to its total"
     return {"pointer": "/total_change", "code": code, "detail": detail} if code else None
 
 
@@ -67,7 +67,7 @@ _TRAINED: Final = ("total_tokens", "total_steps", "total_samples")
 
 
 def _get_measure(quote: QuoteDocument) -> tuple[str, Mapping[str, Any]]:
-    """For what a total stands: in words what is counted, and how much of it."""
+    """Returns the measure that a total is for: its name in words, and its amount."""
     workload: Mapping[str, Any] = next(reversed(quote["requests"].values()))["workload"]
     if workload["kind"] == "training":
         return "training", {name: workload[name] for name in _TRAINED if name in workload}
@@ -80,18 +80,18 @@ def _build_warnings(before: QuoteDocument, after: QuoteDocument) -> list[AnswerW
     if kind != other or then == now or not then or not now:
         return []
     told = [", ".join(f"{name} {value}" for name, value in each.items()) for each in (then, now)]
-    detail = f"the amounts are of other spans: {told[0]} and {told[1]}"
+    detail = f"the amounts cover different work: {told[0]} and {told[1]}"
     return [{"code": "HORIZON_DIFFERS", "pointer": "/total_change", "detail": detail}]
 
 
 def _list_rates(quote: QuoteDocument) -> list[tuple[str, Any]]:
-    """Exchange rates that a quote rests on."""
+    """Returns the exchange rates that a quote uses."""
     rows = (row for row in quote["inputs"] if row["kind"] == "exchange_rate")
     return sorted((row["id"], row["row"].get("rate", "")) for row in rows)
 
 
 def _is_different(before: PurposeLine | None, after: PurposeLine | None) -> bool:
-    """Whether a line says or pays something else; its exchange rate alone is no difference."""
+    """Returns true if a line differs in more than its exchange rate."""
     if before is None or after is None:
         return True
     return before._replace(rate=after.rate) != after
@@ -143,9 +143,9 @@ def _build_line_identity(purpose: LinePurpose) -> QuoteLineChange:
 def _split_contribution(
     before: PurposeLine, after: PurposeLine, moved: Decimal, code: str, *, has_moved: bool
 ) -> dict[str, Decimal] | str:
-    """The three parts of a contribution, or why quantity and price do not tell what moves a line.
+    """Returns the three parts of a contribution, or the code of the reason why it cannot be split.
 
-    A part whose cause did not move is 0.
+    The part of an unchanged cause is 0.
     """
     if before.unit != after.unit:
         return "UNIT_DIFFERS"

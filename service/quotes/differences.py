@@ -1,4 +1,4 @@
-"""Shapes of what differs between two quotes."""
+"""Schemas of the differences between two quotes."""
 
 from typing import Literal, NotRequired
 
@@ -14,109 +14,111 @@ class QuoteValueChange(TypedDict):
     """A value that differs."""
 
     pointer: str
-    """Where it is."""
+    """JSON Pointer of the value."""
     before: NotRequired[JsonScalar]
-    """Absent where there was none."""
+    """Value in the first quote. Absent if it has none."""
     after: NotRequired[JsonScalar]
-    """Absent where there is none."""
+    """Value in the second quote. Absent if it has none."""
 
 
 class QuotedRowChange(TypedDict):
-    """A row of the catalog that one of two quotes rests on, or both with other values."""
+    """A row of the catalog that only one of two quotes uses, or both with different values."""
 
     kind: str
-    """What kind of row it is."""
+    """Kind of the row, such as `offer` or `tariff`."""
     id: str
     """Id of the row."""
     version_before: NotRequired[Integer]
-    """Absent where the first does not rest on it."""
+    """Version of the row in the first quote. Absent if that does not use the row."""
     version_after: NotRequired[Integer]
-    """Absent where the second does not rest on it."""
+    """Version of the row in the second quote. Absent if that does not use the row."""
     changes: list[QuoteValueChange]
-    """Values that differ, prices first; pointers are into the row."""
+    """Values that differ, prices first. Pointers are relative to the row."""
 
 
 class QuoteHeadlineChange(TypedDict):
     """A headline that differs."""
 
     name: str
-    """Which."""
+    """Name of the headline."""
     before: NotRequired[JsonScalar]
-    """Its value; absent where it was not known."""
+    """Value in the first quote. Absent if it was unknown."""
     after: NotRequired[JsonScalar]
-    """Its value; absent where it is not known."""
+    """Value in the second quote. Absent if it is unknown."""
     difference: NotRequired[str | float]
-    """The second less the first; of money as text. Absent where they are no numbers of one unit."""
+    """Second value minus the first, a string for money. Absent unless both are numbers of one unit."""
     ratio: NotRequired[float]
-    """The second over the first."""
+    """Second value divided by the first."""
     currency_code: NotRequired[str]
-    """Of money."""
+    """Currency of both amounts."""
     is_beyond_intervals: NotRequired[bool]
-    """Whether the two 80% intervals lie apart."""
+    """True if the two 80% intervals do not overlap."""
 
 
 class QuoteChargeSum(TypedDict):
-    """All charges of one purpose on one side."""
+    """Sum of all charges of one purpose in one quote."""
 
     amount: MoneyAmount
-    """Their sum."""
+    """Sum of the amounts."""
     quantity: NotRequired[float]
-    """How much is charged for; absent where they do not share a unit."""
+    """Sum of the quantities. Absent if the charges do not share a unit."""
     unit: NotRequired[str]
-    """What the quantity counts."""
+    """Unit of the quantity."""
     unit_price: NotRequired[MoneyAmount]
-    """Absent where they do not share one."""
+    """Price of a unit. Absent if the charges do not share one."""
 
 
 class QuoteLineChange(TypedDict):
-    """Charges of one purpose that differ: of the same bill, name, resource, period and tier."""
+    """Change of the charges of one purpose: of the same bill, name, resource, period and tier."""
 
     part: Literal["cost", "electricity"]
-    """Of which bill."""
+    """Bill of the charges."""
     name: str
-    """What is charged for."""
+    """Name of the charge."""
     resource: NotRequired[str]
-    """Accelerator that is counted, or tariff whose periods and tiers are named."""
+    """Accelerator of the devices, or tariff with the periods and tiers."""
     billing_period: NotRequired[BillingPeriod]
-    """When it is billed."""
+    """Billing period of the charges."""
     price_period: NotRequired[str]
-    """Hours that share the price."""
+    """Price period of the charges: hours that share a price."""
     tier: NotRequired[Integer]
-    """Place of the tier in its ladder, from 1."""
+    """Number of the tier in its ladder, from 1."""
     change: Literal["new", "removed", "changed"]
-    """Whether both quotes have it."""
+    """`changed` if both quotes have the charges, `new` or `removed` if only the second or the first has."""
     before: NotRequired[QuoteChargeSum]
-    """Absent where there were none."""
+    """Charges of the first quote. Absent if it has none."""
     after: NotRequired[QuoteChargeSum]
-    """Absent where there are none."""
+    """Charges of the second quote. Absent if it has none."""
     contribution: NotRequired[MoneyAmount]
-    """What it adds to the change of the total; absent where the totals are not compared."""
+    """Contribution to the change of the total. Absent if the totals are not comparable."""
     by_quantity: NotRequired[MoneyAmount]
-    """The part of the contribution that follows from another quantity, at the mean of both prices."""
+    """Part of the contribution from the change of the quantity, at the mean of both prices."""
     by_price: NotRequired[MoneyAmount]
-    """The part that follows from another price, at the mean of both quantities, rounding included."""
+    """Part of the contribution from the change of the price, at the mean of both quantities, with
+    rounding.
+    """
     by_exchange_rate: NotRequired[MoneyAmount]
-    """The part that follows from another exchange rate."""
+    """Part of the contribution from the change of the exchange rate."""
     not_split: NotRequired[
         Literal["UNIT_DIFFERS", "CURRENCY_DIFFERS", "PRICE_UNKNOWN", "NOT_A_PRODUCT", "ROUNDING"]
     ]
-    """Why the contribution of what both have is not told apart."""
+    """Reason why the contribution of charges that both quotes have cannot be split."""
 
 
 class QuoteTotalChange(TypedDict):
-    """By how much the total differs; the parts add up to it exactly."""
+    """Change of the total, as parts that add up exactly."""
 
     difference: MoneyAmount
-    """The second total less the first: the sum of the contributions of the lines."""
+    """Second total minus the first: the sum of the contributions of all lines."""
     by_quantity: MoneyAmount
-    """Of other quantities."""
+    """Part from changes of quantities."""
     by_price: MoneyAmount
-    """Of other prices."""
+    """Part from changes of prices."""
     by_exchange_rate: MoneyAmount
-    """Of other exchange rates."""
+    """Part from changes of exchange rates."""
     by_new: MoneyAmount
-    """Of what only the second has."""
+    """Part from lines that only the second quote has."""
     by_removed: MoneyAmount
-    """Of what only the first has."""
+    """Part from lines that only the first quote has."""
     not_split: MoneyAmount
-    """Of lines that both have and that are not told apart."""
+    """Part from changed lines whose contribution cannot be split."""

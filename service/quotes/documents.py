@@ -1,4 +1,4 @@
-"""Versions of quotes as rows and as documents, and the digest of all that is frozen in one."""
+"""Versions of quotes as rows and documents, and the digest of their frozen content."""
 
 import hashlib
 import hmac
@@ -19,7 +19,7 @@ from service.quotes.snapshot import QuoteSnapshot
 from service.quotes.tables import DRAFT, QuoteRow
 
 MOST_CHARACTERS: Final = 8 * 1024 * 1024
-"""Of a version with its charges; ten years of a load hour by hour take a tenth of it."""
+"""Size limit of a version with its charges; ten years of an hourly load take a tenth of it."""
 _MOVING: Final = ("state", "content_digest")
 _MEMBERS: Final = ("id", "version", "state", "name", "operation")
 _TERMS: Final = ("cost_center_id", "created_at", "created_by", "valid_until", "content_digest")
@@ -28,7 +28,7 @@ _TERMS: Final = ("cost_center_id", "created_at", "created_by", "valid_until", "c
 def build_row(
     frozen: QuoteSnapshot, tenant_id: str, created_by: str, *, days: int, quote_id: str = "", version: int = 1
 ) -> QuoteRow:
-    """What is frozen as the version of a quote, with its validity, its charges and its digest."""
+    """Returns the row of a version with its validity, its charges and its digest."""
     created_at = now()
     row = QuoteRow(
         tenant_id=tenant_id,
@@ -52,24 +52,24 @@ def build_row(
         document["focus_digest"] = _compute_text_digest(row.focus)
     row.document = to_json(document).decode()
     if len(row.document) + len(row.focus or "") > MOST_CHARACTERS:
-        raise QuoteTooLarge(f"A quote holds at most {MOST_CHARACTERS:,} characters: ask for fewer details")
+        raise QuoteTooLarge(f"A quote has at most {MOST_CHARACTERS:,} characters: request fewer details")
     row.content_digest = compute_digest(row)
     return row
 
 
 def _compute_valid_until(created_at: datetime, days: int, prices_end_at: datetime | None) -> datetime:
-    """When a quote ends: after so many days, and with its prices."""
+    """Returns the end of a quote's validity: after a number of days, or earlier with its prices."""
     ends_at = created_at + timedelta(days=days)
     if prices_end_at is None:
         return ends_at
     if prices_end_at <= created_at:
-        detail = "an offer that it rests on has ended: nobody could approve the quote"
+        detail = "an offer of the quote has expired, so the quote could not be approved"
         raise NoSoundEstimate("", FieldError("", "OFFER_EXPIRED", detail))
     return min(ends_at, prices_end_at)
 
 
 def _build_account(row: QuoteRow) -> BillingAccount:
-    """Whose charges they are, and from which quote."""
+    """Returns the account and tags of the charges."""
     tags = {"estimate": "true", "quote_id": row.id, "quote_version": str(row.version)}
     tags["method_version"] = row.method_version
     if row.cost_center_id is not None:
@@ -82,40 +82,41 @@ def _compute_text_digest(text: str) -> str:
 
 
 def to_summary(row: QuoteRow) -> dict[str, Any]:
-    """A version as lists show it."""
+    """Returns the representation of a version in lists."""
     shown: dict[str, Any] = {name: getattr(row, name) for name in _MEMBERS} | from_json(row.summary)
     terms = {name: getattr(row, name) for name in _TERMS}
     return shown | {name: value for name, value in terms.items() if value is not None}
 
 
 def to_detail(row: QuoteRow) -> dict[str, Any]:
-    """A version of a quote, whole."""
+    """Returns the full representation of a version."""
     under = {name: getattr(row, name) for name in ("tenant_id", "catalog_revision", "method_version")}
     document: dict[str, Any] = from_json(row.document)
     return to_summary(row) | document | under
 
 
 def build_resource_id(row: QuoteRow) -> str:
-    """Where a version is: each is a resource of its own in the audit."""
+    """Returns the audit id of a version. Each version is a resource of its own in the audit."""
     return f"{row.id}?version={row.version}"
 
 
 def to_audit_columns(row: QuoteRow) -> dict[str, Any]:
-    """All that is stored of a version but its state, to the byte."""
+    """Returns the columns of a version without its state, exactly as stored."""
     names = (column.key for column in row.__table__.columns)
     return {name: getattr(row, name) for name in names if name != "state"}
 
 
 def compute_digest(row: QuoteRow) -> str:
-    """SHA-256 of the canonical JSON of all that is frozen, as it is shown.
+    """Returns the SHA-256 of the canonical JSON of a version's frozen members.
 
-    Members sorted, no spaces, all but ASCII escaped: whoever has the document can compute it again.
+    Canonical JSON has sorted members, no spaces and escaped non-ASCII characters, so that a reader of the
+    document can verify the digest.
     """
     return digest_json({name: value for name, value in to_detail(row).items() if name not in _MOVING})
 
 
 def is_intact(row: QuoteRow) -> bool:
-    """Whether a version is as it was frozen, its charges included."""
+    """Returns true if a version and its charges are unchanged since it was frozen."""
     known = from_json(row.document).get("focus_digest", "")
     found = "" if row.focus is None else _compute_text_digest(row.focus)
     return hmac.compare_digest(row.content_digest, compute_digest(row)) and hmac.compare_digest(known, found)

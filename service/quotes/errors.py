@@ -1,22 +1,22 @@
-"""What can go wrong with quotes."""
+"""Problems of quotes."""
 
 from service.kit.http.problems import Conflict, NotFound, Unprocessable
 
 
 class QuoteNotFound(NotFound):
-    """There is no such quote, or no such version of it."""
+    """The quote or the version does not exist."""
 
-    code, title = "QUOTE_NOT_FOUND", "There is no quote of this id, or no such version of it"
+    code, title = "QUOTE_NOT_FOUND", "There is no quote with this id, or it has no such version"
 
 
 class QuoteNotAsFrozen(Conflict):
-    """Somebody has changed the version beside the service; nothing is decided about it."""
+    """The stored version differs from the frozen one. It cannot be decided on."""
 
-    code, title = "QUOTE_NOT_AS_FROZEN", "What is stored of the quote is not what was frozen"
+    code, title = "QUOTE_NOT_AS_FROZEN", "The stored quote differs from the frozen one"
 
 
 class QuotePending(Conflict):
-    """An approval of the quote is pending: it stays as it is until that has ended."""
+    """An approval of the quote is pending, so it cannot change."""
 
     code, title = "QUOTE_PENDING", "An approval of this quote is pending"
 
@@ -28,30 +28,30 @@ class QuoteStateConflict(Conflict):
 
 
 class QuoteChanged(Conflict):
-    """There is a newer version than the one that was to be priced again."""
+    """The quote has a newer version than the one to price again."""
 
     code, title = "QUOTE_CHANGED", "The quote has a newer version than the one that was read"
 
 
 class RequestOutdated(Conflict):
-    """What was asked for is no question of this version of the service."""
+    """The stored request is not valid in this version of the service."""
 
-    code, title = "REQUEST_OUTDATED", "What was asked for cannot be asked any more: quote it anew"
+    code, title = "REQUEST_OUTDATED", "The stored request is no longer valid: create a new quote"
 
 
 class QuoteTooLarge(Unprocessable):
-    """What would be frozen is more than a quote holds."""
+    """The answers exceed the size limit of a quote."""
 
-    code, title = "QUOTE_TOO_LARGE", "The answers are larger than a quote may be"
+    code, title = "QUOTE_TOO_LARGE", "The answers exceed the size limit of a quote"
 
 
 class QuoteNotExportable(Conflict):
-    """The quote has no charges that accountants could read."""
+    """The quote has no charges to export."""
 
-    code, title = "QUOTE_NOT_EXPORTABLE", "The quote has no rows of charges"
+    code, title = "QUOTE_NOT_EXPORTABLE", "The quote has no charges to export"
 
 
 class PlanNotQuotable(Conflict):
-    """The plan has no answer, or no such candidate."""
+    """The plan has no answer, or no candidate with this rank."""
 
-    code, title = "PLAN_NOT_QUOTABLE", "The plan has no such candidate to quote"
+    code, title = "PLAN_NOT_QUOTABLE", "The plan has no candidate with this rank"

@@ -1,4 +1,4 @@
-"""The charges of a quote in one shape, whatever bill they stand on, and what each takes of the total."""
+"""Charges of a quote in one shape for both bills, with their shares of the total."""
 
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
@@ -10,16 +10,16 @@ QuoteDocument = Mapping[str, Any]
 BillPart = Literal["cost", "electricity"]
 
 _OF_DEVICES: Final = ("device_hour", "device_term", "device")
-"""Units that count devices: hours of one kind of them are not hours of another."""
+"""Units of devices: hours of different accelerators are not comparable."""
 
 
 class LinePurpose(NamedTuple):
-    """What a line is for: those of two quotes that agree in all of it are compared."""
+    """Purpose of a line. Lines of two quotes with equal purposes are compared."""
 
     part: BillPart
     name: str
     resource: str
-    """The accelerator that is counted, or the tariff whose periods and tiers are named."""
+    """Accelerator of the devices, or tariff with the periods and tiers."""
     start_date: str
     end_date: str
     price_period: str
@@ -27,21 +27,21 @@ class LinePurpose(NamedTuple):
 
 
 class PurposeLine(NamedTuple):
-    """All charges of one purpose: their sum, and quantity and price where they share a unit and a price."""
+    """All charges of one purpose: their sum, with quantity and price if they share a unit and a price."""
 
     amount: Decimal
     currency_code: str
     paid: Decimal | None
-    """What it takes of the quote's total, in the currency of that; None where that is not known."""
+    """Share of the quote's total in the currency of the total, or None if unknown."""
     quantity: Decimal | None = None
     unit: str | None = None
     unit_price: Decimal | None = None
     rate: Decimal = Decimal(1)
-    """What a unit of its currency is of the total."""
+    """Exchange rate from the currency of the line to that of the total."""
 
     @property
     def is_product(self) -> bool:
-        """Whether the amount is quantity times price, but for rounding."""
+        """True if the amount equals quantity times price, except for rounding."""
         if self.quantity is None or self.unit_price is None:
             return False
         off = abs(self.amount - self.quantity * self.unit_price)
@@ -49,11 +49,13 @@ class PurposeLine(NamedTuple):
 
 
 _NOISE: Final = Decimal("1e-6")
-"""Quantities and prices of tariffs are shown with so many digits that their product is better than this."""
+"""Relative precision of the product of quantity and price: quantities and prices of tariffs have enough
+digits.
+"""
 
 
 def sum_lines(quote: QuoteDocument) -> dict[LinePurpose, PurposeLine]:
-    """The lines of a quote by what they are for; those without an amount are none."""
+    """Returns the lines of a quote by purpose. Lines without an amount are left out."""
     found: dict[LinePurpose, PurposeLine] = {}
     for part, charged, paid in _list_parts(quote):
         own: dict[LinePurpose, PurposeLine] = {}
@@ -65,7 +67,7 @@ def sum_lines(quote: QuoteDocument) -> dict[LinePurpose, PurposeLine]:
 
 
 def _list_parts(quote: QuoteDocument) -> Iterator[tuple[BillPart, list[QuoteDocument], QuoteDocument | None]]:
-    """Each bill: its lines, and how much of the quote's total it is."""
+    """Yields each bill with its lines and its share of the quote's total."""
     answers, total = quote["answers"], quote["headlines"].get("total")
     cost: QuoteDocument = answers.get("cost", {})
     electricity: QuoteDocument = answers.get("utility_bill", {}).get("electricity", {})
@@ -73,7 +75,7 @@ def _list_parts(quote: QuoteDocument) -> Iterator[tuple[BillPart, list[QuoteDocu
     if total is not None:
         code = total["currency_code"]
         of_cost = cost.get("total", {"amount": "0", "currency_code": code})
-        # The total adds electricity to own devices alone, in its own currency: the rest of it is that.
+        # The total adds only the electricity of owned devices, in its own currency, so that is the remainder.
         left = Decimal(total["amount"]) - Decimal(of_cost["amount"]) if quote["owns_devices"] else Decimal(0)
         of_electricity = {"amount": left, "currency_code": code}
     for part, bill, paid in (("cost", cost, of_cost), ("electricity", electricity, of_electricity)):
@@ -99,7 +101,7 @@ def _build_purpose(part: BillPart, line: QuoteDocument, quote: QuoteDocument) ->
 
 
 def _get_accelerator_name(quote: QuoteDocument) -> str:
-    """What the devices are: an accelerator of the catalog, or the name that its specification has."""
+    """Returns the name of the devices: the accelerator's id, or the name of its specification."""
     if "accelerator_id" in quote:
         return str(quote["accelerator_id"])
     asked: QuoteDocument = (
@@ -133,7 +135,7 @@ def _join_lines(known: PurposeLine | None, line: PurposeLine) -> PurposeLine:
 def _apportion_paid(
     lines: Mapping[LinePurpose, PurposeLine], paid: QuoteDocument | None
 ) -> dict[LinePurpose, PurposeLine]:
-    """Each line with its share of what is paid; the largest takes what rounding leaves."""
+    """Returns the lines with their shares of the paid amount. The largest takes the remainder of rounding."""
     if paid is None or not lines:
         return dict(lines)
     amount, code = Decimal(paid["amount"]), paid["currency_code"]
@@ -148,5 +150,5 @@ def _apportion_paid(
 
 
 def get_minor_unit(currency_code: str) -> Decimal:
-    """The least amount that is written of a currency."""
+    """Returns the smallest amount of a currency."""
     return Decimal(1).scaleb(int(round_amount(Decimal(0), currency_code).as_tuple().exponent))

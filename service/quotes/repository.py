@@ -1,4 +1,4 @@
-"""Every query of quotes."""
+"""Queries of quotes."""
 
 from collections.abc import Collection, Iterator, Sequence
 from datetime import datetime, timedelta
@@ -12,7 +12,7 @@ from service.kit.jobs import leases
 from service.quotes.tables import DRAFT, PENDING, QuoteRow
 
 PageCursor = tuple[datetime, str]
-"""Time and id of the row that a page follows."""
+"""Time and id of the row before a page."""
 _WHOLE = (undefer(QuoteRow.document), undefer(QuoteRow.focus))
 
 
@@ -23,11 +23,11 @@ def _select_own(tenant_id: str, quote_id: str) -> Any:  # noqa: ANN401
 def get_version(
     session: Session, tenant_id: str, quote_id: str, version: int | None = None
 ) -> QuoteRow | None:
-    """A version of a quote, whole; the newest unless one is named."""
+    """Returns a version of a quote with all columns, by default the newest, or None."""
     own = _select_own(tenant_id, quote_id).options(*_WHOLE)
     if version is not None:
         own = own.where(QuoteRow.version == version)
-    # What another transaction has written meanwhile counts, whatever this one has read before.
+    # Rows that another transaction has written are read again.
     newest = session.scalars(
         own.order_by(QuoteRow.version.desc()).limit(1), execution_options={"populate_existing": True}
     )
@@ -36,7 +36,7 @@ def get_version(
 
 
 def count_by_state(session: Reader) -> list[tuple[str, int]]:
-    """Versions of quotes of every tenant by state."""
+    """Returns the number of versions by state, over all tenants."""
     statement = select(QuoteRow.state, func.count()).group_by(QuoteRow.state)
     return [(state, number) for state, number in session.execute(statement)]
 
@@ -44,7 +44,7 @@ def count_by_state(session: Reader) -> list[tuple[str, int]]:
 def expiring(
     session: Reader, within: timedelta, after: tuple[str, str, int] | None, limit: int
 ) -> Sequence[QuoteRow]:
-    """Versions of every tenant that nobody has decided and that hold no more within a time, by their keys."""
+    """Returns undecided versions of every tenant that expire within a time, by their keys."""
     key = (QuoteRow.tenant_id, QuoteRow.id, QuoteRow.version)
     soon = (
         QuoteRow.valid_until > leases.get_database_time(),
@@ -57,9 +57,9 @@ def expiring(
 
 
 def lock_quote(session: Writer, tenant_id: str, quote_id: str) -> None:
-    """Let nobody else change or add a version of a quote until the transaction ends.
+    """Locks a quote, so that no other transaction changes or adds versions before this one ends.
 
-    The first version stands for all of them: the newest may be another one once the lock is had.
+    The lock is on the first version, since another version may be newest once it is granted.
     """
     first = select(QuoteRow.version).where(
         QuoteRow.tenant_id == tenant_id, QuoteRow.id == quote_id, QuoteRow.version == 1
@@ -83,7 +83,7 @@ def list_page(
     after: PageCursor | None,
     limit: int,
 ) -> Sequence[QuoteRow]:
-    """Quotes of a tenant in their newest versions, the last frozen first."""
+    """Returns quotes of a tenant in their newest versions, the last frozen first."""
     statement = select(QuoteRow).where(QuoteRow.tenant_id == tenant_id, _build_newest_condition())
     if states:
         statement = statement.where(QuoteRow.state.in_(states))
@@ -102,7 +102,7 @@ def list_page(
 def list_versions(
     session: Reader, tenant_id: str, quote_id: str, *, below: int | None, limit: int
 ) -> Sequence[QuoteRow]:
-    """Versions of a quote, the newest first."""
+    """Returns versions of a quote, the newest first."""
     own = _select_own(tenant_id, quote_id)
     if below is not None:
         own = own.where(QuoteRow.version < below)
@@ -113,7 +113,7 @@ def list_versions(
 def list_all_versions(
     session: Session, tenant_id: str, quote_ids: Collection[str], *, with_charges: bool = False
 ) -> Sequence[QuoteRow]:
-    """Every version of some quotes."""
+    """Returns every version of some quotes."""
     some = select(QuoteRow).where(QuoteRow.tenant_id == tenant_id, QuoteRow.id.in_(quote_ids))
     if with_charges:
         some = some.options(undefer(QuoteRow.focus))
@@ -121,14 +121,14 @@ def list_all_versions(
 
 
 def iterate_all_versions(session: Session, tenant_id: str) -> Iterator[QuoteRow]:
-    """Every version of every quote of a tenant, whole, a few at a time."""
+    """Yields every version of every quote of a tenant with all columns, in batches."""
     own = select(QuoteRow).where(QuoteRow.tenant_id == tenant_id).options(*_WHOLE)
     ordered = own.order_by(QuoteRow.id, QuoteRow.version)
     return iter(session.scalars(ordered, execution_options={"yield_per": 20}))
 
 
 def list_version_states(session: Session, tenant_id: str) -> Iterator[tuple[str, int, str, str]]:
-    """Id, version, state and content digest of everything that was ever frozen."""
+    """Yields id, version, state and content digest of every version."""
     members = (QuoteRow.id, QuoteRow.version, QuoteRow.state, QuoteRow.content_digest)
     for row in session.execute(select(*members).where(QuoteRow.tenant_id == tenant_id)):
         yield row.id, row.version, row.state, row.content_digest

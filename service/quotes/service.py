@@ -1,4 +1,4 @@
-"""The rules of quotes: a version is frozen once, and only its state moves."""
+"""Rules of quotes: a version is frozen once, and only its state changes."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
@@ -86,11 +86,11 @@ _MOVES: Final[Mapping[str, frozenset[str]]] = {
     CANCELLED: frozenset(),
     SUPERSEDED: frozenset(),
 }
-"""Where the state of a version may move; whoever was refused asks with another version."""
+"""Allowed changes of state. A rejected version is followed by a new version."""
 
 
 class QuoteSnapshots:
-    """Freezes what is asked under the catalog as it is now, outside of any transaction of a write."""
+    """Builder of quotes under the current catalog, outside of write transactions."""
 
     def __init__(
         self,
@@ -103,19 +103,19 @@ class QuoteSnapshots:
         self._snapshots = snapshots
 
     def build_from_body(self, tenant_id: str, body: QuoteRequest, at: str = "") -> QuoteSnapshot:
-        """What a body asks for; what is wrong with it is named below ``at``."""
+        """Returns the snapshot for a request body. Pointers of errors begin with ``at``."""
         with self._database.open_reader() as session:
             asked = resolve_request(session, tenant_id, body, at)
             payer = asked.cost_center_id
             if payer is not None and not self._has_cost_center(session, tenant_id, payer):
                 fault = FieldError(
-                    f"{at}/cost_center_id", "UNKNOWN_REFERENCE", "there is no such cost centre"
+                    f"{at}/cost_center_id", "UNKNOWN_REFERENCE", "there is no cost centre with this id"
                 )
                 raise Unprocessable("A member refers to no row", fault)
         return self._build_quote(tenant_id, asked)
 
     def rebuild_newest(self, tenant_id: str, quote_id: str, version: int | None = None) -> QuoteSnapshot:
-        """What the newest version of a quote asks for; refuses one that is not the ``version`` meant."""
+        """Returns a new snapshot of the newest version's question. Refuses if it is not ``version``."""
         with self._database.open_reader() as session:
             asked = resolve_newest_request(session, tenant_id, quote_id)
         if version not in (None, asked.version):
@@ -137,14 +137,15 @@ def _load_catalog_row(session: Reader, tenant_id: str, source: EstimateSource) -
     owner = SHIPPED_TENANT if source["origin"] == "shipped" else tenant_id
     row = catalog_version(session, source["kind"], owner, source["id"], source["version"])
     if row is None:
-        raise LookupError(
-            f"there is no version {source['version']} of a {source['kind']} that an answer rests on"
-        )
+        raise LookupError(f"a {source['kind']} that an answer cites has no version {source['version']}")
     return row
 
 
 def resolve_request(session: Reader, tenant_id: str, body: QuoteRequest, at: str = "") -> QuoteSubject:
-    """What a body ``at`` a place of the request asks for; requests of a plan's row as the plan has them."""
+    """Returns the subject of a request body, with the requests of a plan's row if it names one.
+
+    Pointers of errors begin with ``at``.
+    """
     cost_center_id = None if body.cost_center_id is MISSING else body.cost_center_id
     note = None if body.note is MISSING else body.note
     if isinstance(body, CandidateQuoteRequest):
@@ -184,7 +185,7 @@ def _resolve_plan_request(
 
 
 def resolve_newest_request(session: Reader, tenant_id: str, quote_id: str) -> QuoteSubject:
-    """What the newest version of a quote asks for."""
+    """Returns the subject of the newest version of a quote."""
     row = _get_version_row(session, tenant_id, quote_id)
     document = from_json(row.document)
     said = document["requests"]
@@ -214,7 +215,7 @@ def _get_version_row(
 def create_quote(
     session: Writer, tenant_id: str, frozen: QuoteSnapshot, created_by: str, *, days: int
 ) -> WriteOutcome:
-    """Store the first version of a quote."""
+    """Stores the first version of a quote."""
     row = documents.build_row(frozen, tenant_id, created_by, days=days)
     return _store_row(session, row)
 
@@ -222,10 +223,10 @@ def create_quote(
 def add_version(
     session: Writer, tenant_id: str, quote_id: str, frozen: QuoteSnapshot, created_by: str, *, days: int
 ) -> WriteOutcome:
-    """Store the next version of a quote, of which no approval may be pending; a draft is superseded.
+    """Stores the next version of a quote that has no pending approval. A draft is superseded.
 
-    What an earlier version asked for follows that version alone: with another one meanwhile, its question or
-    its prices would go back to what they were.
+    A version that repeats an earlier question follows only that version: after a version in between, it would
+    revert question or prices.
     """
     newest = lock_version(session, tenant_id, quote_id)
     if frozen.asked.version not in (None, newest.version):
@@ -254,12 +255,12 @@ def _store_row(session: Writer, row: QuoteRow) -> WriteOutcome:
 def get_quote(
     session: Reader | Writer, tenant_id: str, quote_id: str, version: int = NEWEST
 ) -> dict[str, Any]:
-    """A version of a quote, whole; the newest unless one is named."""
+    """Returns a version of a quote, by default the newest."""
     return to_detail(_get_version_row(session, tenant_id, quote_id, version))
 
 
 def compare(session: Reader, tenant_id: str, quote_id: str, query: QuoteComparisonQuery) -> QuoteComparison:
-    """A version of a quote beside the one before it, another version, or another quote."""
+    """Returns the comparison of a version with the one before it, another version, or another quote."""
     after = get_quote(session, tenant_id, quote_id, query.version)
     base = query.base_version
     if not query.base_id and base == NEWEST:
@@ -268,7 +269,7 @@ def compare(session: Reader, tenant_id: str, quote_id: str, query: QuoteComparis
 
 
 def get_focus_csv(session: Reader, tenant_id: str, quote_id: str, version: int = NEWEST) -> str:
-    """The charges of a version as CSV in the columns of FOCUS; refuses one that has none."""
+    """Returns the charges of a version as CSV in the columns of FOCUS. Refuses one without charges."""
     row = _get_version_row(session, tenant_id, quote_id, version)
     if row.focus is not None:
         return row.focus
@@ -277,7 +278,7 @@ def get_focus_csv(session: Reader, tenant_id: str, quote_id: str, version: int =
 
 
 def lock_version(session: Writer, tenant_id: str, quote_id: str, version: int = NEWEST) -> QuoteRow:
-    """A version of a quote, of which nobody else changes or adds any until the transaction ends."""
+    """Returns a version of a quote, with all versions locked until the transaction ends."""
     repository.lock_quote(session, tenant_id, quote_id)
     return _get_version_row(session, tenant_id, quote_id, version)
 
@@ -285,22 +286,22 @@ def lock_version(session: Writer, tenant_id: str, quote_id: str, version: int = 
 def list_summaries(
     session: Reader | Writer, tenant_id: str, quote_ids: Collection[str]
 ) -> list[dict[str, Any]]:
-    """Every version of some quotes, as lists show them."""
+    """Returns the list representations of every version of some quotes."""
     return [to_summary(row) for row in repository.list_all_versions(session, tenant_id, quote_ids)]
 
 
 def list_exports(
     session: Reader | Writer, tenant_id: str, quote_ids: Collection[str]
 ) -> list[tuple[dict[str, Any], str | None]]:
-    """The same with the charges of each, as CSV in the columns of FOCUS, where it has some."""
+    """Returns the list representations of every version, with their charges as FOCUS CSV."""
     rows = repository.list_all_versions(session, tenant_id, quote_ids, with_charges=True)
     return [(to_summary(row), row.focus) for row in rows]
 
 
 def set_state(session: Writer, row: QuoteRow, state: str) -> None:
-    """Move the state of a version that is locked; refuses what no version does."""
+    """Changes the state of a locked version. Refuses a change that is not allowed."""
     if state not in _MOVES[row.state]:
-        raise QuoteStateConflict(f"a version that is {row.state} does not become {state}")
+        raise QuoteStateConflict(f"a version that is {row.state} cannot become {state}")
     row.state = state
     session.flush()
 
@@ -308,14 +309,14 @@ def set_state(session: Writer, row: QuoteRow, state: str) -> None:
 def check_integrity(
     session: Reader | Writer, tenant_id: str, quote_id: str, version: int, content_digest: str
 ) -> None:
-    """Refuse a version of which what is stored is not what was frozen under a digest."""
+    """Refuses a version whose stored content does not match its digest."""
     row = _get_version_row(session, tenant_id, quote_id, version)
     if row.content_digest != content_digest or not is_intact(row):
         raise QuoteNotAsFrozen
 
 
 def list_audit_documents(session: Reader | Writer, tenant_id: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Every version under the name that the audit has for it, with all of it that never moves."""
+    """Yields every version with its audit id and its immutable columns."""
     return (
         (build_resource_id(row), to_audit_columns(row))
         for row in repository.iterate_all_versions(session, tenant_id)
@@ -323,5 +324,5 @@ def list_audit_documents(session: Reader | Writer, tenant_id: str) -> Iterator[t
 
 
 def list_version_states(session: Reader | Writer, tenant_id: str) -> Iterator[tuple[str, int, str, str]]:
-    """Id, version, state and content digest of everything that was ever frozen."""
+    """Yields id, version, state and content digest of every version."""
     return repository.list_version_states(session, tenant_id)

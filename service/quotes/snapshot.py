@@ -1,4 +1,4 @@
-"""What a quote freezes: its question and those within it, answered under one view of the catalog."""
+"""Content of a quote: its question and the narrower ones, answered under one catalog view."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -40,7 +40,7 @@ from service.schemas.estimates import (
 )
 
 RowReader = Callable[[Sequence[EstimateSource]], Sequence[Mapping[str, Any]]]
-"""Gives the catalog rows that sources name."""
+"""Returns the catalog rows of sources."""
 
 QUESTIONS: Final[Mapping[str, type[StrictModel]]] = {
     "utility_bill": UtilityBillRequest,
@@ -48,53 +48,53 @@ QUESTIONS: Final[Mapping[str, type[StrictModel]]] = {
     "throughput": ThroughputEstimateRequest,
     "memory": MemoryEstimateRequest,
 }
-"""By the names that a quote gives them, the broadest first: each asks for all that the next one does."""
+"""Requests by their names in a quote, the broadest first: each includes the questions after it."""
 
 
 class QuoteSubject(NamedTuple):
-    """What is to be quoted; requests by name, those within the one that is asked for included."""
+    """Subject of a quote, with the requests by name, including the narrower ones."""
 
     operation: QuotedOperation
     name: str
     requests: Mapping[str, StrictModel]
     owns_devices: bool
-    """Whether the electricity of the run is paid beside its devices."""
+    """True if the electricity of the run is paid in addition to its devices."""
     cost_center_id: str | None = None
     note: str | None = None
     plan: QuotedCandidate | None = None
     planned: Mapping[str, Any] | None = None
-    """The row of the plan, as the plan shows it."""
+    """Row of the plan, as the plan represents it."""
     refused_at: str | None = ""
-    """Where the caller said what is asked for; None where it did so for an earlier version."""
+    """Pointer of the request in the caller's body. None if it comes from an earlier version."""
     version: int | None = None
-    """That earlier version: what is frozen follows it and no other."""
+    """Number of that earlier version. The new version must follow it directly."""
 
 
 class QuoteSnapshot(NamedTuple):
-    """All of a quote but its version and validity."""
+    """Content of a quote without version and validity."""
 
     asked: QuoteSubject
     catalog_revision: int
     method_version: str
     summary: dict[str, Any]
-    """What lists show."""
+    """Members of the list representation."""
     document: dict[str, Any]
-    """All else that is shown."""
+    """All other members of the representation."""
     charges: Sequence[FocusCharge] | None
-    """What accountants read; None where a gap says why there is nothing."""
+    """Charges for export. None if there are none, with the reason in a gap."""
     prices_end_at: datetime | None
-    """When the first of its prices ends."""
+    """End of validity of the first price that expires."""
 
 
 def project_questions(name: str, question: StrictModel) -> dict[str, StrictModel]:
-    """A question of this name and those that it contains, the broadest first."""
+    """Returns a question and the narrower ones that it contains, the broadest first."""
     names = list(QUESTIONS)
     within = names[names.index(name) + 1 :]
     return {name: question} | {each: _project_question(QUESTIONS[each], question) for each in within}
 
 
 def _project_question(narrow: type[StrictModel], question: StrictModel) -> StrictModel:
-    """The members of a broader question that a narrower one has too, those that were said."""
+    """Returns the narrower question from the members of a broader one that were set."""
     said = {
         each: getattr(question, each) for each in narrow.model_fields if each in question.model_fields_set
     }
@@ -102,14 +102,14 @@ def _project_question(narrow: type[StrictModel], question: StrictModel) -> Stric
 
 
 def is_owning_devices(question: StrictModel) -> bool:
-    """Whether a question of cost says that its devices are bought and not rented."""
+    """Returns true if a cost question has bought devices and no rented ones."""
     if not isinstance(question, CostEstimateRequest):
         return False
     return question.rental is MISSING and question.purchase is not MISSING
 
 
 def build_quote(asked: QuoteSubject, catalog: CatalogView, rows_of: RowReader) -> QuoteSnapshot:
-    """Answer everything that is asked; what one of the questions within lacks is a gap."""
+    """Answers all requests of a subject. Missing answers of narrower questions are gaps."""
     found = _SnapshotBuilder(asked, catalog)
     found.answer_all()
     headlines = found.build_headlines()
@@ -142,7 +142,7 @@ def build_quote(asked: QuoteSubject, catalog: CatalogView, rows_of: RowReader) -
 
 
 class _SnapshotBuilder:
-    """A quote in the making."""
+    """Builder of a quote."""
 
     def __init__(self, asked: QuoteSubject, catalog: CatalogView) -> None:
         self.asked = asked
@@ -151,10 +151,10 @@ class _SnapshotBuilder:
         self.warnings: list[AnswerWarning] = []
         self.gaps: list[EstimateGap] = []
         self.exchange = AnswerNotes()
-        """What the total says of exchange rates."""
+        """Notes on exchange rates of the total."""
 
     def list_request_names(self) -> Iterator[str]:
-        """Names of the requests, the narrowest first."""
+        """Returns the names of the requests, the narrowest first."""
         return (name for name in reversed(list(QUESTIONS)) if name in self.asked.requests)
 
     @property
@@ -163,7 +163,7 @@ class _SnapshotBuilder:
         return next(self.asked.requests[name] for name in QUESTIONS if name in self.asked.requests)
 
     def answer_all(self) -> None:
-        """Answer every request; refuses what has no answer of what was asked for by itself."""
+        """Answers every request. Refuses if the requested question itself has no answer."""
         for place, (name, request) in enumerate(self.asked.requests.items()):
             estimator = ESTIMATES[name.replace("_", "-")].estimator
             try:
@@ -186,7 +186,7 @@ class _SnapshotBuilder:
         return NoSoundEstimate("", *(each._replace(pointer=at + each.pointer) for each in refused.errors))
 
     def _record_notes(self, name: str) -> None:
-        """Say once what an answer says of its request, and of the figures that it lacks."""
+        """Records warnings and gaps of an answer, each once."""
         said = {(note["code"], note["detail"], _strip_pointer(note["pointer"])) for note in self.warnings}
         for note in self.answers[name]["warnings"]:
             if (note["code"], note["detail"], note["pointer"]) not in said:
@@ -203,7 +203,7 @@ class _SnapshotBuilder:
         self.warnings.append({"code": code, "pointer": pointer, "detail": detail})
 
     def build_headlines(self) -> QuoteHeadlines:
-        """What is decided about."""
+        """Returns the headlines of the quote."""
         found: dict[str, Any] = {}
         total = self._build_total()
         if total is not None:
@@ -223,7 +223,7 @@ class _SnapshotBuilder:
         return headlines
 
     def _build_times(self) -> dict[str, Any]:
-        """How long the run lasts, the interruptions of spot devices counted."""
+        """Returns the duration of the run, including interruptions of spot devices."""
         cost = self.answers.get("cost", {})
         duration = cost.get("rent", {}).get("interruptions", {}).get("duration_seconds")
         for name in ("cost", "utility_bill", "throughput"):
@@ -235,13 +235,11 @@ class _SnapshotBuilder:
         try:
             found["device_hours"] = to_quantity(scaled(Quantity(**duration), devices / HOUR_SECONDS))
         except FigureError:
-            self._add_gap(
-                "/headlines/device_hours", "OUT_OF_RANGE", "the figure is too large to compute with"
-            )
+            self._add_gap("/headlines/device_hours", "OUT_OF_RANGE", "the figure is out of the numeric range")
         return found
 
     def _build_payable(self) -> PaymentQuestions | None:
-        """The questions of what is paid; None where a part of it is not asked for."""
+        """Returns the questions of all payments, or None if one of them was not requested."""
         cost, bill = self.asked.requests.get("cost"), self.asked.requests.get("utility_bill")
         cost = cost if isinstance(cost, CostEstimateRequest) else None
         if not self.asked.owns_devices:
@@ -251,13 +249,13 @@ class _SnapshotBuilder:
         return PaymentQuestions(cost, bill)
 
     def _build_total(self) -> Mapping[str, Any] | None:
-        """What has to be paid, as a plan counts it."""
+        """Returns the total to pay, by the rules of a plan."""
         if not {"cost", "utility_bill"} & self.asked.requests.keys():
             return None
         payable = self._build_payable()
         total = None
         if payable is None:
-            detail = "the building of own devices is not given, so their electricity is not known"
+            detail = "the site of owned devices is not given, so their electricity is unknown"
             self._add_gap("/headlines/total", "SITE_REQUIRED", detail)
         else:
             answers = (self.answers.get("cost"), self.answers.get("utility_bill"))
@@ -267,7 +265,7 @@ class _SnapshotBuilder:
             except NoSoundEstimate as refused:
                 self._add_gap("/headlines/total", refused.errors[0].code, refused.errors[0].detail)
             if self.asked.owns_devices and payable.bill is None:
-                detail = "the total has no electricity: the question of the utility bill asks for it"
+                detail = "the total excludes electricity, since the utility bill was not requested"
                 self._add_warning("ELECTRICITY_NOT_IN_TOTAL", "/headlines/total", detail)
         if self.asked.planned is not None:
             self._compare_with_plan(total, self.asked.planned.get("cost"))
@@ -280,14 +278,16 @@ class _SnapshotBuilder:
             "not known" if each is None else f"{each['amount']} {each['currency_code']}"
             for each in (total, planned)
         )
-        detail = f"the plan says {then}; its requests give {now} under the present catalog"
+        detail = f"the cost in the plan is {then}; its requests give {now} under the current catalog"
         self._add_warning("DIFFERS_FROM_PLAN", "/headlines/total", detail)
 
     def build_focus_charges(self) -> list[FocusCharge] | None:
-        """What is paid as charges of a period."""
+        """Returns the payments as charges of billing periods."""
         payable = self._build_payable()
         if payable is None or (payable.cost is None and payable.bill is None):
-            self._add_gap("/focus_digest", "COST_NOT_ASKED", "nothing asks what the run costs in all")
+            self._add_gap(
+                "/focus_digest", "COST_NOT_ASKED", "the request does not ask for the cost of the run"
+            )
             return None
         try:
             return answer_question(partial(_build_charges, payable), self.broadest, self.catalog)
@@ -296,7 +296,7 @@ class _SnapshotBuilder:
             return None
 
     def list_sources(self) -> list[EstimateSource]:
-        """The catalog rows that the answers rest on, each once."""
+        """Returns the catalog rows that the answers cite, each once."""
         found: dict[tuple[str, str], EstimateSource] = {}
         cited: dict[str, list[EstimateSource]] = {
             name: given["evidence"]["sources"] for name, given in self.answers.items()
@@ -313,7 +313,7 @@ class _SnapshotBuilder:
         return [source["id"] for source in self.list_sources() if source["kind"] == kind]
 
     def build_devices(self) -> dict[str, Any]:
-        """Which devices, and how many."""
+        """Returns accelerator and number of the devices."""
         cluster = getattr(self.broadest, "cluster", MISSING)
         if cluster is MISSING:
             return {}
@@ -323,20 +323,20 @@ class _SnapshotBuilder:
         return count if known is None else {"accelerator_id": known.accelerator.id, **count}
 
     def list_providers(self) -> list[str]:
-        """Who rents devices out."""
+        """Returns the providers of rented devices."""
         found = {self.catalog.offers[offer_id].provider for offer_id in self._list_source_ids("offer")}
         supply = (self.asked.planned or {}).get("supply", {})
         return sorted(found | ({supply["provider"]} if "provider" in supply else set()))
 
     def compute_prices_end_at(self) -> datetime | None:
-        """When the first of the offers ends: with its last day."""
+        """Returns the end of the first offer that expires, after its last day."""
         ends = [self.catalog.offers[offer_id].valid_until for offer_id in self._list_source_ids("offer")]
         days = [parse_last_day(end) for end in ends if end is not None]
         return datetime.combine(min(days) + timedelta(days=1), time(), UTC) if days else None
 
 
 def _strip_pointer(pointer: str) -> str:
-    """A pointer into a quote as one into its request or answer."""
+    """Converts a pointer into a quote to one into its request or answer."""
     return "/".join(["", *pointer.split("/")[3:]])
 
 
@@ -358,7 +358,7 @@ def _build_charges(
 
 
 def parse_request(name: str, document: Mapping[str, Any]) -> StrictModel:
-    """A request as it was stored; refuses one that this version of the service does not take."""
+    """Parses a stored request. Refuses one that this version of the service does not accept."""
     text = json.dumps(document).encode()
     try:
         return QUESTIONS[name].model_validate_json(text)

@@ -1,4 +1,4 @@
-"""Versions of quotes."""
+"""Table of the versions of quotes."""
 
 from datetime import datetime
 
@@ -17,7 +17,7 @@ SUPERSEDED = "superseded"
 
 
 class QuoteRow(Base):
-    """A version of a quote. Only ``state`` ever moves; the digest is of all else."""
+    """A version of a quote. Only ``state`` changes; the digest covers all other columns."""
 
     __tablename__ = "quotes"
     __table_args__ = (
@@ -38,9 +38,9 @@ class QuoteRow(Base):
     catalog_revision: Mapped[int] = mapped_column(BigInteger)
     method_version: Mapped[str] = mapped_column(String(20))
     summary: Mapped[str] = mapped_column(Text)
-    """What lists show beside the columns, as JSON."""
+    """Members of the list representation that are not columns, as JSON."""
     document: Mapped[str] = mapped_column(Text, deferred=True)
-    """All else, as JSON, its members in the order in which they were written."""
+    """All other members, as JSON in the order in which they were written."""
     focus: Mapped[str | None] = mapped_column(Text, deferred=True)
-    """Its charges as CSV in the columns of FOCUS; a gap of the document says why there are none."""
+    """Charges as CSV in the columns of FOCUS. If there are none, a gap of the document has the reason."""
     content_digest: Mapped[str] = mapped_column(String(64))

@@ -1,4 +1,4 @@
-"""From a question to a case: references looked up, defaults taken, contradictions refused."""
+"""Resolution of a question into a case: references looked up, defaults applied, contradictions refused."""
 
 from collections.abc import Callable
 from dataclasses import fields
@@ -70,7 +70,7 @@ _Case = TypeVar("_Case", bound=BaseCase)
 def resolve_memory(
     question: MemoryEstimateRequest, catalog: CatalogView, notes: AnswerNotes
 ) -> TrainingCase | InferenceCase:
-    """The case of a question of memory, with what was looked up and chosen noted.
+    """Returns the case of a memory question and notes the rows and defaults that it uses.
 
     Raises :class:`PlanningError` naming the field of the question at fault.
     """
@@ -84,7 +84,7 @@ def resolve_memory(
 
 
 def resolve_run(question: RunEstimateRequest, catalog: CatalogView, notes: AnswerNotes) -> RunCase:
-    """The case of a question whose answer has rates. Raises as :func:`resolve_memory` does."""
+    """Returns the case of a question whose answer has rates. Raises as :func:`resolve_memory` does."""
     efficiency = question.efficiency
     is_assumed = isinstance(efficiency, AssumedEfficiency)
     communicates = not (is_assumed or isinstance(question.model, ParameterCountModel))
@@ -139,7 +139,9 @@ def _resolve_inference_run(
     simulation = solver and resolve_solver(solver, case.load)
     compute_peak(cluster, case.workload)
     if isinstance(question.efficiency, ModelledEfficiency) and question.efficiency.time_factor is not MISSING:
-        detail = "how the load of a service follows from slower devices is not modelled"
+        detail = (
+            "a time factor needs a training workload: the load of a service on slower devices is not modelled"
+        )
         raise PlanningError("NOT_MODELLED", "/efficiency/time_factor", detail)
     shares = _resolve_shares(question)
     if case.profile.shapes_known and is_passed(given, case.profile):
@@ -177,12 +179,12 @@ def resolve_served(
     catalog: CatalogView,
     notes: AnswerNotes,
 ) -> InferenceCase:
-    """The case of a served model as far as no rate of its devices enters it."""
+    """Returns the case of a served model, up to the members that need a rate of its devices."""
     return _resolve_inference(given, _resolve_site(question, cluster, model, catalog, notes)).case
 
 
 def _extend_case(kind: Callable[..., _Case], case: TrainingCase | InferenceCase, **members: object) -> _Case:
-    """The case with further members, as one of a kind that has them."""
+    """Returns the case as an instance of ``kind``, with further members set."""
     known = {field.name: getattr(case, field.name) for field in fields(case)}
     return kind(**{**known, **members})
 
@@ -196,14 +198,14 @@ def _resolve_shares(question: RunEstimateRequest) -> AssumedShares | None:
 
 
 class _ResolvedCluster(NamedTuple):
-    """Where a workload runs: a model, and a cluster with the layout that was given."""
+    """A model, the cluster that it runs on, and the layout that the question gives."""
 
     model: ResolvedModel
     layout: Parallelism | None
     named: Cluster | None
-    """That of the question."""
+    """Cluster of the question."""
     working: Cluster | None
-    """The devices of it that train or serve; those that only generate for a policy are not among them."""
+    """Devices that train or serve. Devices that only generate rollouts for a policy are not among them."""
     catalog: CatalogView
     notes: AnswerNotes
 
@@ -217,7 +219,7 @@ class _ResolvedCluster(NamedTuple):
 
     @property
     def cluster(self) -> Cluster:
-        """The devices that work; one of which nothing is known where the question names none."""
+        """Devices that train or serve; one unknown device if the question names no cluster."""
         return self.working or unnamed_cluster(1)
 
 
@@ -228,7 +230,7 @@ def _resolve_site(
     catalog: CatalogView,
     notes: AnswerNotes,
 ) -> _ResolvedCluster:
-    """The layout of the question, checked against model and cluster."""
+    """Checks the layout of the question against model and cluster."""
     given, working = question.workload, cluster
     if cluster and isinstance(given, TrainingWorkloadInput):
         working = select_training_cluster(given.rollout, given.objective, cluster)
@@ -255,7 +257,7 @@ def _resolve_training(given: TrainingWorkloadInput, site: _ResolvedCluster) -> T
         notes.warn(
             "QUANTIZATION_NOT_READ",
             "/model/config/quantization_config",
-            "the width of the weights is that of the workload",
+            "the quantization of the checkpoint is not read: the workload sets the width of the weights",
         )
     training = resolve_training_workload(given, site.cluster, notes)
     check_adaptation(training, model)
@@ -370,7 +372,10 @@ def _count_positions(
     model: ResolvedModel,
     sampled: SampledWorkload[InferenceWorkload],
 ) -> tuple[InferenceWorkload, RequestLoad]:
-    """Workload and load with what pictures and the like add to prompts; of an encoder its one token."""
+    """Returns workload and load with the tokens that images and other inputs add to prompts.
+
+    The decoder of an encoder-decoder model starts with a prompt of one token.
+    """
     profile, added = model.profile, sampled.workload.input_tokens - workload.input_tokens
     if added and profile.generates:
         longer = tuple(tokens + added for tokens in load.inputs.values)

@@ -1,4 +1,4 @@
-"""Which measurements a question asks for."""
+"""Selection of the calibrations that apply to the devices of a question."""
 
 from pydantic import MISSING
 
@@ -16,20 +16,20 @@ from service.schemas.references import (
 )
 
 _MOST_VIEWS = 256
-"""Devices of different questions whose constants are kept with a snapshot."""
+"""Largest number of devices whose views are cached with a snapshot."""
 
 
 def apply_calibrations(
     catalog: CatalogView, cluster: ClusterInput | MISSING, efficiency: EfficiencyInput | MISSING = MISSING
 ) -> CatalogView:
-    """The catalog as the devices of a question see it; itself where nothing was measured of such.
+    """Returns the catalog with the measured constants of the question's devices, if there are any.
 
-    Raises :class:`PlanningError` for a calibration or a node that says nothing of these devices.
+    Raises :class:`PlanningError` if a named calibration or node does not cover these devices.
     """
     base = catalog.of_all_devices
     asked_id = efficiency.id if isinstance(efficiency, CalibrationEfficiency) else None
     if asked_id is not None and all(each.id != asked_id for each in base.calibrations):
-        detail = "no calibration of this id counts: it is unknown, superseded or withdrawn"
+        detail = "no active calibration has this id: it is unknown, superseded or withdrawn"
         raise PlanningError("UNKNOWN_REFERENCE", "/efficiency/id", detail)
     if cluster is MISSING or not base.calibrations:
         return base
@@ -59,7 +59,7 @@ def _resolve_devices(cluster: ClusterInput, base: CatalogView, calibration_id: s
 
 
 def _build_key(asked: RequestedDevice) -> object:
-    """What a view depends on: an accelerator of the catalog is known by its id."""
+    """Returns the cache key of a view. An accelerator of the catalog is identified by its id."""
     device = asked.accelerator
     figures: object = device.id
     if asked.specified:
@@ -76,11 +76,11 @@ def _build_view(base: CatalogView, asked: RequestedDevice) -> CatalogView:
 
 
 def _check_scope(base: CatalogView, asked: RequestedDevice) -> None:
-    """Refuse what is named and was measured on something else."""
+    """Refuses a named calibration or node that was measured on other devices."""
     if asked.calibration_id is not None:
         named = next(each for each in base.calibrations if each.id == asked.calibration_id)
         if resolve_basis(named.scope, asked) is None:
-            detail = "this calibration is of other devices than those of the cluster"
+            detail = "this calibration was measured on other devices than those of the cluster"
             raise PlanningError("CALIBRATION_OF_ANOTHER_DEVICE", "/efficiency/id", detail)
     of_node = [each.scope for each in base.calibrations if each.scope.node_id == asked.node_id]
     if asked.node_id is not None and of_node and not any(resolve_basis(scope, asked) for scope in of_node):

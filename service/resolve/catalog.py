@@ -1,4 +1,4 @@
-"""The view of a catalog that questions are resolved against."""
+"""Catalog view that questions are resolved against."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -25,7 +25,7 @@ from service.schemas.tariffs import to_planning as tariff_to_planning
 
 @dataclass(frozen=True)
 class KnownModel:
-    """A model; what its architecture costs is worked out when it is first asked for."""
+    """A model. Its profile is computed on first use."""
 
     architecture: Mapping[str, Any]
     context_tokens: int | None
@@ -33,7 +33,7 @@ class KnownModel:
 
     @cached_property
     def profile(self) -> ModelProfile:
-        """What the architecture costs."""
+        """Parameters, FLOPs and bytes of the architecture."""
         return build_profile(to_planning(Architecture.model_validate(self.architecture)))
 
 
@@ -59,7 +59,7 @@ class KnownLink:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownOffer:
-    """A dated price; both prices are effective: under a term, all that is paid over its hours."""
+    """A dated price. Both prices are effective: under a term, the whole payment divided by its hours."""
 
     accelerator_id: str
     purchase_option: str
@@ -84,7 +84,7 @@ class KnownOffer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownTokenPrice:
-    """A dated list price of tokens, for comparison."""
+    """A dated list price of tokens, used for comparison."""
 
     provider: str
     model_name: str
@@ -123,7 +123,7 @@ class KnownSite:
 
 @dataclass(frozen=True)
 class KnownTariff:
-    """A tariff; its charges are read when it is first asked for."""
+    """A tariff. Its charges are parsed on first use."""
 
     name: str
     terms: Mapping[str, Any]
@@ -131,17 +131,17 @@ class KnownTariff:
 
     @cached_property
     def tariff(self) -> Tariff:
-        """The tariff as planning knows it."""
+        """The parsed tariff, as a planning value."""
         return tariff_to_planning(parse_terms(self.terms))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CatalogView:
-    """Every live row that a tenant sees, by id and alias; ``service.evidence`` builds it of one revision."""
+    """Every live row that a tenant sees, by id and alias. ``service.evidence`` builds it for one revision."""
 
     revision: int
     curves: ReferenceCurves
-    """The reference set of measured efficiencies, or the constants of ``device``."""
+    """Reference set of measured efficiencies, or the constants of ``device``."""
     models: Mapping[str, KnownModel]
     accelerators: Mapping[str, KnownAccelerator]
     links: Mapping[str, KnownLink]
@@ -152,30 +152,30 @@ class CatalogView:
     tariffs: Mapping[str, KnownTariff]
     exchange_rates: ExchangeRates
     calibrations: tuple[DeviceCalibration, ...] = ()
-    """What devices of the tenant were measured to reach, the oldest set first."""
+    """Measured figures of the tenant's devices, the oldest calibration first."""
     measured_answers: tuple[MeasuredAnswer, ...] = ()
-    """Measured end-to-end figures of the tenant with the questions that they answer."""
+    """Measured end-to-end figures of the tenant, with the questions that they answer."""
     node_ids: frozenset[str] | None = None
-    """Nodes of the tenant, revoked ones too; None of what was read from files."""
+    """Ids of the tenant's nodes, including revoked ones. None for a view that was read from files."""
     device: DeviceConstants | None = None
-    """What was measured of a question's device; None for the view of all devices."""
+    """Measured constants of a question's device. None for the view of all devices."""
     base: "CatalogView | None" = None
-    """The view of all devices, where this is that of one."""
+    """The view of all devices, if this view is for one device."""
     cache: dict[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
-    """What estimates derive once from a view, under names of their own."""
+    """Values that estimates derive once from a view, under keys of their own."""
 
     @property
     def of_all_devices(self) -> "CatalogView":
-        """The view without what was measured of one device."""
+        """The view without the measurements of a single device."""
         return self.base or self
 
     @property
     def constants(self) -> DeviceConstants:
-        """The constants of the devices of a question, and which of them were measured."""
+        """Constants of the question's devices, with a record of which were measured."""
         return (self.device or DeviceConstants(self.curves))._replace(curves=self.curves)
 
     def replace_device(self, device: DeviceConstants) -> "CatalogView":
-        """The view of a question's device, whose measured constants stand for those of the reference set."""
+        """Returns the view of one device, whose measured constants replace those of the reference set."""
         return replace(self, curves=device.curves, device=device, base=self)
 
 
@@ -183,8 +183,8 @@ _Row = TypeVar("_Row")
 
 
 def resolve_row(rows: Mapping[str, _Row], name: str, pointer: str) -> _Row:
-    """The row called ``name``; an unknown name is refused."""
+    """Returns the row called ``name``. Raises :class:`PlanningError` if there is none."""
     row = rows.get(name)
     if row is None:
-        raise PlanningError("UNKNOWN_REFERENCE", pointer, "the catalog has no row of this id or alias")
+        raise PlanningError("UNKNOWN_REFERENCE", pointer, "the catalog has no row with this id or alias")
     return row

@@ -1,4 +1,4 @@
-"""The tariff at the meter of a run, and what its bill depends on, from a question."""
+"""Resolution of the tariff of a run, its meter and the inputs of its bill."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -26,21 +26,21 @@ from service.schemas.tariffs import to_planning
 ELECTRICITY: Final = "/site/electricity"
 GIVEN: Final = "given with the question"
 _OF_QUESTION = ("/site", "/starts_at", "/workload", "/load_profile", "/window")
-"""Pointers that are of the question already."""
+"""Pointers that already refer to members of the question."""
 
 
 class TariffContract(NamedTuple):
-    """A tariff at a meter, and where it comes from."""
+    """A tariff at a meter, with its source."""
 
     point: MeteringPoint
     source: str
     basis: EvidenceBasis
     pointer: str
     price_factor: Decimal = Decimal(1)
-    """What every charge is multiplied by."""
+    """Factor that every charge is multiplied by."""
 
     def apply_price_factor(self, allocation: BillAllocation) -> BillAllocation:
-        """What the tariff charges, multiplied."""
+        """Returns the allocation with every price and amount multiplied by the price factor."""
         factor = self.price_factor
         if factor == 1:
             return allocation
@@ -59,7 +59,7 @@ class TariffContract(NamedTuple):
 def resolve_contract(
     question: UtilityBillRequest, given: RunSiteInput, catalog: CatalogView, notes: AnswerNotes
 ) -> TariffContract:
-    """The tariff of the question or of its site, on the clock of the site."""
+    """Returns the tariff of the question or of its site, on the clock of the site."""
     known = find_site(given, catalog)
     asked = given.electricity if given.electricity is not MISSING else ElectricityPriceInput()
     tariff, source, basis, pointer = _resolve_tariff(asked, known, catalog, notes)
@@ -69,7 +69,9 @@ def resolve_contract(
         raise PlanningError("TIME_ZONE_REQUIRED", "/site/time_zone", detail)
     resolve_zone(zone, "/site/time_zone")
     if zone != tariff.time_zone:
-        detail = f"the tariff is kept in {tariff.time_zone}; its windows are read on the clock of the site"
+        detail = (
+            f"the tariff is written for {tariff.time_zone}; its windows are read on the clock of the site"
+        )
         notes.warn("TIME_ZONE_DIFFERS", "/site/time_zone", detail)
         tariff = replace(tariff, time_zone=zone)
     for note in tariff.notes:
@@ -112,7 +114,7 @@ def _resolve_tariff(
 
 @contextmanager
 def relocate_errors(pointer: str) -> Iterator[None]:
-    """What is refused of a tariff, at its place in the question."""
+    """Moves the pointer of a refused tariff to its place in the question."""
     try:
         yield
     except PlanningError as error:
@@ -130,11 +132,11 @@ def _resolve_baseline(
     known = given.baseline_load
     if known is MISSING:
         if asked.allocation == "incremental":
-            detail = "what a run adds to a bill needs the load that is billed without it"
+            detail = "an incremental bill needs the load that is billed without the run"
             raise PlanningError("BASELINE_REQUIRED", "/site/baseline_load", detail)
         return None
     if asked.allocation == "standalone":
-        detail = "a standalone bill is that of the run alone"
+        detail = "a standalone bill counts the run alone: the baseline load is not used"
         notes.warn("BASELINE_NOT_USED", "/site/baseline_load", detail)
         return None
     if isinstance(known, ConstantBaselineLoad):
@@ -150,7 +152,7 @@ def _resolve_history(asked: ElectricityPriceInput) -> dict[tuple[int, int], floa
     months = [(int(peak.month[:4]), int(peak.month[5:])) for peak in asked.monthly_peaks]
     if len(set(months)) < len(months):
         pointer = f"{ELECTRICITY}/monthly_peaks"
-        raise PlanningError("MONTH_TWICE", pointer, "each month has one peak")
+        raise PlanningError("MONTH_TWICE", pointer, "each month may have one peak only")
     return dict(zip(months, (peak.peak_kw for peak in asked.monthly_peaks), strict=True))
 
 
@@ -161,4 +163,4 @@ def _resolve_period_starts(asked: ElectricityPriceInput) -> tuple[date, ...] | N
         return tuple(date.fromisoformat(day) for day in asked.billing_period_starts)
     except ValueError as error:
         pointer = f"{ELECTRICITY}/billing_period_starts"
-        raise PlanningError("DATE_UNKNOWN", pointer, "the calendar has no such day") from error
+        raise PlanningError("DATE_UNKNOWN", pointer, "this day does not exist in the calendar") from error

@@ -1,4 +1,4 @@
-"""The terms on which a question pays for a run."""
+"""Resolution of the terms on which a question pays for a run."""
 
 from pydantic import MISSING
 
@@ -16,7 +16,7 @@ from service.schemas.holdings import EgressInput, StorageInput
 def resolve_cost_terms(
     question: CostEstimateRequest, cluster: Cluster, catalog: CatalogView, notes: AnswerNotes
 ) -> CostTerms:
-    """How the devices of a cluster are had, and what the run keeps and sends.
+    """Returns the rental, purchase, storage and egress terms of a run.
 
     Raises :class:`PlanningError` naming the field of the question at fault.
     """

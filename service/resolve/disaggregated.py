@@ -1,4 +1,4 @@
-"""Prefill and decode on replicas of their own, checked against cluster and model."""
+"""Resolution of disaggregated serving, where prefill and decode have separate replicas."""
 
 from pydantic import MISSING
 
@@ -21,12 +21,17 @@ POINTER = "/workload/disaggregated"
 def resolve_pool_layout(
     pool: DisaggregatedPoolInput, profile: ModelProfile, notes: AnswerNotes, name: str
 ) -> Parallelism:
-    """The layout of one replica; its attention ranks are those that share its experts."""
+    """Returns the layout of one replica.
+
+    Its data-parallel attention ranks equal the ranks that share its experts.
+    """
     given = pool.parallelism
     ranks = given.expert if given.data is MISSING else given.data
     pointer = f"{POINTER}/{name}/parallelism"
     if ranks != given.expert:
-        detail = f"of one replica data {ranks} is expert {given.expert}; replicas says how many there are"
+        detail = (
+            f"data {ranks} of a replica differs from expert {given.expert}; give their number as replicas"
+        )
         raise PlanningError("PARALLELISM_MISMATCH", f"{pointer}/data", detail)
     try:
         layout = resolve_layout(given.model_copy(update={"data": ranks}), None)
@@ -44,7 +49,7 @@ def resolve_disaggregation(
     catalog: CatalogView,
     notes: AnswerNotes,
 ) -> Disaggregation:
-    """Both pools on devices of their own, and the link between them: given, else that of the cluster."""
+    """Returns both pools and the link between them, which defaults to a link of the cluster."""
     pools = {
         name: _resolve_pool(getattr(given, name), name, asked, case, catalog=catalog, notes=notes)
         for name in ("prefill", "decode")
@@ -75,7 +80,7 @@ def _resolve_pool(
         if given.accelerator != asked.accelerator:
             asked = replace_accelerator(asked, given.accelerator)
             catalog = apply_calibrations(catalog, asked)
-        detail = "prices and power of the cluster are those of its own accelerator"
+        detail = "prices and power are computed for the accelerator of the cluster, not for that of the pool"
         notes.warn("ACCELERATORS_DIFFER", f"{POINTER}/{name}/accelerator", detail)
     asked = asked.model_copy(update={"accelerator_count": layout.devices * given.replicas})
     cluster = resolve_cluster(asked, catalog, AnswerNotes())
@@ -94,12 +99,12 @@ def resolve_decode_layout(
     cluster: Cluster | None,
     notes: AnswerNotes,
 ) -> Parallelism:
-    """The layout of all decode replicas, where the caches lie.
+    """Returns the layout of all decode replicas, which hold the caches.
 
-    Raises :class:`PlanningError` where the devices of both sides are not those of the cluster.
+    Raises :class:`PlanningError` if the devices of both pools do not add up to those of the cluster.
     """
     if parallelism is not MISSING:
-        detail = "prefill and decode have layouts of their own"
+        detail = "disaggregated prefill and decode pools have their own parallelism: leave this member out"
         raise PlanningError("PARALLELISM_MISMATCH", "/parallelism", detail)
     layouts = {
         name: resolve_pool_layout(getattr(given, name), profile, notes, name)

@@ -1,4 +1,4 @@
-"""Clusters, rates and efficiencies: the machine side of a question as planning values."""
+"""Resolution of clusters, accelerators and links into planning values."""
 
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
@@ -23,7 +23,7 @@ from service.schemas.references import (
 )
 
 ACCELERATORS_PER_NODE = 8
-"""Where neither the question nor a reference server says."""
+"""Default if neither the question nor a reference server states the number."""
 
 
 def _resolve_accelerator(
@@ -47,7 +47,7 @@ def _resolve_accelerator(
 
 
 class _ClusterLinks(NamedTuple):
-    """The two links of a cluster, each with the row that it comes from."""
+    """The two links of a cluster, with the catalog rows that they come from."""
 
     intra: Link
     inter: Link
@@ -57,7 +57,7 @@ class _ClusterLinks(NamedTuple):
 def resolve_link(
     reference: LinkReference, catalog: CatalogView, pointer: str
 ) -> tuple[Link, EstimateSource | None]:
-    """A link that a question names, with the row that it comes from."""
+    """Returns a link that a question names, and its catalog row if it has one."""
     if isinstance(reference, CatalogLink):
         known = resolve_row(catalog.links, reference.id, f"{pointer}/id")
         return known.link, known.source
@@ -74,7 +74,7 @@ def resolve_link(
 
 
 def _list_own_links(known: KnownAccelerator, catalog: CatalogView, per_node: int) -> Iterator[KnownLink]:
-    """Links that join all devices of a node: the accelerator's own, else PCI Express."""
+    """Yields links that join all devices of a node: the accelerator's own link, then PCI Express."""
     names = (known.intra_node_link_id, f"pcie-{known.pcie_generation}-x16")
     for link in (catalog.links.get(name) for name in names if name):
         if link and link.link.kind is not LinkKind.C2C and not 1 < link.link.joined < per_node:
@@ -82,9 +82,9 @@ def _list_own_links(known: KnownAccelerator, catalog: CatalogView, per_node: int
 
 
 def _resolve_links(given: ClusterInput, catalog: CatalogView, per_node: int) -> _ClusterLinks:
-    """The links that the question names, else those of the catalog, else assumed ones.
+    """Returns the links that the question names, else those of the catalog, else assumed ones.
 
-    A bridge between some cards of a node is no link of the node, nor is that of a superchip to its processor.
+    Bridges between some cards of a node and links of a superchip to its processor do not count.
     """
     reference = given.accelerator
     known = catalog.accelerators[reference.id] if isinstance(reference, CatalogAccelerator) else None
@@ -110,19 +110,19 @@ def _resolve_links(given: ClusterInput, catalog: CatalogView, per_node: int) -> 
 
 
 def _check_node(given: ClusterInput, catalog: CatalogView) -> None:
-    """Refuse a node that the tenant does not have, nor anything measured on it."""
+    """Refuses a node that the tenant does not have and that no calibration covers."""
     if given.node_id is MISSING or catalog.node_ids is None or given.node_id in catalog.node_ids:
         return
     if all(each.scope.node_id != given.node_id for each in catalog.calibrations):
-        raise PlanningError("UNKNOWN_REFERENCE", "/cluster/node_id", "there is no node of this id")
+        raise PlanningError("UNKNOWN_REFERENCE", "/cluster/node_id", "there is no node with this id")
 
 
 def resolve_cluster(
     given: ClusterInput, catalog: CatalogView, notes: AnswerNotes, *, communicates: bool = False
 ) -> Cluster:
-    """The cluster with the catalog's figures and defaults.
+    """Returns the cluster with the catalog's figures and defaults.
 
-    ``communicates`` says that the time of its links enters the answer, which then names where they come from.
+    ``communicates`` is true if the time of the links enters the answer, which then cites their sources.
     """
     _check_node(given, catalog)
     measured = catalog.constants
@@ -152,19 +152,19 @@ def resolve_cluster(
 
 
 def _note_measured(given: ClusterInput, measured: DeviceConstants, notes: AnswerNotes) -> None:
-    """Say what the node or the data sheet that a question names does not hold."""
+    """Warns of a named node without measurements, and of measured rates above the accelerator's figures."""
     at_node = any(held.basis is EvidenceBasis.CALIBRATED_NODE for held in measured.held.values())
     if given.node_id is not MISSING and not at_node:
-        detail = "no accepted measurement of this node counts: what is known of its kind is taken"
+        detail = "this node has no accepted measurement: figures of its kind are used"
         notes.warn("NODE_NOT_CALIBRATED", "/cluster/node_id", detail)
     if measured.above_limit:
         names = ", ".join(measured.above_limit)
-        detail = f"measured above the accelerator's figures, which are taken as they are: {names}"
+        detail = f"measured rates exceed the accelerator's figures, which are used instead: {names}"
         notes.warn("CALIBRATION_ABOVE_LIMIT", "/cluster/accelerator", detail)
 
 
 def replace_accelerator(given: ClusterInput, reference: AcceleratorReference) -> ClusterInput:
-    """The cluster with other devices; a node that was named is one of those that it had."""
+    """Returns the cluster with other devices. A named node is dropped, since it has the old devices."""
     changes: dict[str, object] = {"accelerator": reference}
     if reference != given.accelerator:
         changes["node_id"] = MISSING
@@ -172,7 +172,7 @@ def replace_accelerator(given: ClusterInput, reference: AcceleratorReference) ->
 
 
 def find_catalog_cluster(catalog: CatalogView, name: str, count: int, per_node: int) -> Cluster | None:
-    """A cluster of an accelerator as the catalog joins it; None where it knows no such accelerator."""
+    """Returns a cluster of an accelerator with its links of the catalog, or None if the catalog lacks it."""
     if name not in catalog.accelerators:
         return None
     accelerator = CatalogAccelerator(source="catalog", id=name)
@@ -187,7 +187,7 @@ def _note_links(cluster: Cluster, links: _ClusterLinks, notes: AnswerNotes) -> N
     }
     details = {
         "/cluster/intra_node_link": "no link between the accelerators is known: PCI Express 4 is assumed",
-        "/cluster/inter_node_link": "no link between nodes is known: 100 Gbit/s a node is assumed",
+        "/cluster/inter_node_link": "no link between nodes is known: 100 Gbit/s per node is assumed",
     }
     for pointer, link in zip(used, (links.intra, links.inter), strict=True):
         if used[pointer] and pointer in links.sources:
@@ -199,4 +199,4 @@ def _note_links(cluster: Cluster, links: _ClusterLinks, notes: AnswerNotes) -> N
 def _note_unused_links(given: ClusterInput, notes: AnswerNotes) -> None:
     for name in ("intra_node_link", "inter_node_link", "network_interfaces_per_node"):
         if getattr(given, name) is not MISSING:
-            notes.warn("NOT_USED", f"/cluster/{name}", "links do not enter this estimate")
+            notes.warn("NOT_USED", f"/cluster/{name}", "this estimate does not use links")

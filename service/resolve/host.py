@@ -1,4 +1,4 @@
-"""The host of a node: what its accelerators share, for state that is offloaded."""
+"""Resolution of the host of a node, whose link, memory and drives offloaded state uses."""
 
 from pydantic import MISSING
 
@@ -11,19 +11,21 @@ from service.resolve.catalog import CatalogView
 from service.schemas.host import HostInput
 
 _MEMORY = {3: 256e9, 4: 409.6e9, 5: 614.4e9, 6: 614.4e9}
-"""Two sockets by generation of PCI Express, as the vendor's data sheets have them: six channels of DDR4-2666
-each (DGX-2), eight of DDR4-3200 (DGX A100), eight of DDR5-4800 (DGX H100, and taken for what came after)."""
+"""Memory bandwidth of two sockets in bytes per second, by generation of PCI Express, from vendors' data
+sheets: six channels of DDR4-2666 each (DGX-2), eight of DDR4-3200 (DGX A100), eight of DDR5-4800 (DGX H100,
+also used for later generations).
+"""
 
 
 def find_host_link(catalog: CatalogView, name: str) -> Link | None:
-    """The link between an accelerator and its host; None where its generation is not known."""
+    """Returns the link between an accelerator and its host, or None if its generation is unknown."""
     known = catalog.accelerators.get(name)
     link = catalog.links.get(f"pcie-{known.pcie_generation}-x16") if known else None
     return link.link if link else None
 
 
 def resolve_host(given: HostInput | MISSING, accelerator_id: str, catalog: CatalogView) -> HostHardware:
-    """The host as the question has it, else as machines of the accelerator's generation do."""
+    """Returns the host of the question, with the measured or usual figures of its generation as defaults."""
     asked = HostInput() if given is MISSING else given
     known = catalog.accelerators.get(accelerator_id)
     generation = known.pcie_generation if known else None
@@ -34,10 +36,10 @@ def resolve_host(given: HostInput | MISSING, accelerator_id: str, catalog: Catal
     drives = ASSUMED_HOST.drive_bytes_per_second
     measured = catalog.constants
     if (copied := measured.get_value("host_link_bytes_per_second")) is not None:
-        # Times the share that links of this kind reach it is the rate that was measured.
+        # Bandwidth times the achieved share of this kind of link equals the measured rate.
         achieved = catalog.curves.links.value.links[link.kind].rate
         link = link._replace(bytes_per_second=copied / achieved)
-    # What a stream reaches stands for the data sheet of a memory that nobody gave.
+    # A measured stream rate replaces the data-sheet bandwidth of a memory that the question leaves out.
     memory = measured.get_value("host_memory_bytes_per_second") or memory
     ways = (measured.get_value(f"storage_{way}_bytes_per_second") for way in ("read", "write"))
     drives = min((rate for rate in ways if rate is not None), default=drives)
@@ -53,7 +55,7 @@ _MEASURED = {
     "memory_bandwidth_bytes_per_second": ("host_memory_bytes_per_second",),
     "drive_bandwidth_bytes_per_second": ("storage_read_bytes_per_second", "storage_write_bytes_per_second"),
 }
-"""Measured figures that stand for those of the host."""
+"""Measured figures that replace those of the host."""
 
 
 def note_host(
@@ -63,7 +65,7 @@ def note_host(
     catalog: CatalogView,
     notes: AnswerNotes,
 ) -> None:
-    """Warn of the rates that are assumed and enter the time, or of a host that does not."""
+    """Warns of assumed rates that enter the time, or of a host that is not used."""
     offload = workload.offload
     if offload == Offload():
         if given is not MISSING:
@@ -87,5 +89,5 @@ def note_host(
         if ids := catalog.constants.list_calibration_ids(_MEASURED[name]):
             notes.record_calibrations(ids)
         else:
-            detail = f"{rate / 1e9:.4g} GB/s are taken: machines of this generation have them"
+            detail = f"{rate / 1e9:.4g} GB/s is assumed, as usual for hosts of this generation"
             notes.warn("HOST_ASSUMED", f"/cluster/host/{name}", detail)

@@ -1,4 +1,4 @@
-"""Layouts that a question gives, checked against cluster and model."""
+"""Resolution of the layout of a question, checked against cluster and model."""
 
 from pydantic import MISSING
 
@@ -11,11 +11,14 @@ from service.schemas.references import ParallelismInput
 
 
 def resolve_layout(given: ParallelismInput, cluster: Cluster | None) -> Parallelism:
-    """The layout of a question, its data-parallel degree filled up; refused where it does not fit."""
+    """Returns the layout of a question, with a default data-parallel degree.
+
+    Refuses one that does not fit.
+    """
     held = given.tensor * given.pipeline * given.context
     data = given.data
     if data is MISSING:
-        # What remains of the cluster; a remainder is refused by the check of the product.
+        # Devices that remain; the check of the product refuses a remainder.
         data = max(1, cluster.accelerator_count // held) if cluster else 1
     layout = Parallelism(
         tensor=given.tensor,
@@ -35,7 +38,7 @@ def resolve_layout(given: ParallelismInput, cluster: Cluster | None) -> Parallel
 
 
 def check_shapes(layout: Parallelism, profile: ModelProfile) -> None:
-    """Refuse degrees that the model's shapes do not allow."""
+    """Refuses degrees that the shapes of the model do not allow."""
     if not profile.shapes_known:
         return
     if layout.pipeline > profile.block_count:
@@ -60,9 +63,9 @@ def check_shapes(layout: Parallelism, profile: ModelProfile) -> None:
 
 
 def check_serving(layout: Parallelism, notes: AnswerNotes) -> None:
-    """What belongs to training is not used in serving."""
+    """Warns of members that apply to training only. Refuses context parallelism."""
     if layout.context > 1:
-        detail = "context parallelism of serving is not modelled"
+        detail = "context parallelism is not modelled for serving"
         raise PlanningError("NOT_MODELLED", "/parallelism/context", detail)
     unused = {
         "sequence_parallel": layout.sequence_parallel,
@@ -71,4 +74,4 @@ def check_serving(layout: Parallelism, notes: AnswerNotes) -> None:
     }
     for name, given in unused.items():
         if given:
-            notes.warn("NOT_USED", f"/parallelism/{name}", f"{name} belongs to training")
+            notes.warn("NOT_USED", f"/parallelism/{name}", f"{name} applies to training only")

@@ -1,4 +1,4 @@
-"""The load of a server, from a question: lengths, arrivals, levels; contradictions refused."""
+"""Resolution of the load of a server: lengths, arrivals and service levels."""
 
 from itertools import pairwise
 
@@ -31,7 +31,7 @@ from service.schemas.workloads import InferenceWorkloadInput
 
 
 def resolve_load(given: InferenceWorkloadInput, notes: AnswerNotes) -> RequestLoad:
-    """What the workload asks of the whole cluster.
+    """Returns the load that the workload puts on the whole cluster.
 
     Raises :class:`PlanningError` naming the field that contradicts another.
     """
@@ -50,12 +50,12 @@ def _resolve_arrivals(load: RequestLoad, given: InferenceWorkloadInput) -> Reque
     if concurrency is not MISSING:
         for name, other in (("request_rate_per_second", rate), ("arrivals", arrivals)):
             if other is not MISSING:
-                detail = "give concurrency, or a rate with arrivals"
+                detail = "give either concurrency, or a rate with arrivals"
                 raise PlanningError("LOAD_CONFLICT", f"/workload/{name}", detail)
         return load._replace(concurrency=concurrency)
     if isinstance(arrivals, TraceArrivals):
         if rate is not MISSING:
-            detail = "the times of a trace set the rate"
+            detail = "the times of a trace already set the rate"
             raise PlanningError("LOAD_CONFLICT", "/workload/request_rate_per_second", detail)
         return _resolve_trace(load, arrivals)
     if rate is MISSING:
@@ -71,18 +71,18 @@ def _resolve_trace(load: RequestLoad, arrivals: TraceArrivals) -> RequestLoad:
     times, pointer = arrivals.at_seconds, "/workload/arrivals/at_seconds"
     for place, (before, after) in enumerate(pairwise(times), 1):
         if after < before:
-            detail = "the times of a trace ascend"
+            detail = "the times of a trace must ascend"
             raise PlanningError("NOT_ASCENDING", f"{pointer}/{place}", detail)
     span = times[-1] - times[0]
     if not span:
-        detail = "requests that all arrive at once are a concurrency with horizon.total_requests"
+        detail = "all requests arrive at once: give a concurrency with horizon.total_requests"
         raise PlanningError("NO_RATE", pointer, detail)
     rate = (len(times) - 1) / span
     return load._replace(rate_per_second=rate, at_seconds=tuple(times))
 
 
 def resolve_lengths(given: LengthInput, pointer: str) -> DiscreteLengths:
-    """The distribution of a length; one that does not exist is refused below ``pointer``."""
+    """Returns the distribution of a length. Refuses an impossible one at a pointer below ``pointer``."""
     if isinstance(given, int):
         return DiscreteLengths((float(given),), (1.0,))
     if isinstance(given, FixedLength):
@@ -94,12 +94,14 @@ def resolve_lengths(given: LengthInput, pointer: str) -> DiscreteLengths:
 
 def _resolve_histogram(given: HistogramLength, pointer: str) -> DiscreteLengths:
     if len(given.tokens) != len(given.weights):
-        detail = f"{len(given.tokens)} lengths have {len(given.weights)} weights"
+        detail = (
+            f"{len(given.tokens)} lengths have {len(given.weights)} weights: give one weight for each length"
+        )
         raise PlanningError("LENGTHS_MISMATCH", f"{pointer}/weights", detail)
     largest = max(given.weights)
     if not largest:
-        raise PlanningError("NO_WEIGHT", f"{pointer}/weights", "at least one weight is above zero")
-    # Against the largest, so that no sum leaves the range of numbers.
+        raise PlanningError("NO_WEIGHT", f"{pointer}/weights", "at least one weight must be above zero")
+    # Relative to the largest weight, so that no sum overflows.
     shares = (weight / largest for weight in given.weights)
     return build_counted_lengths(zip(given.tokens, shares, strict=True))
 
@@ -112,7 +114,9 @@ def _resolve_lognormal(given: LognormalLength, pointer: str) -> DiscreteLengths:
     if p95 is not MISSING:
         ratio = p95 / mean
         if not 1.0 <= ratio <= LARGEST_P95_RATIO:
-            detail = f"no lognormal length has its p95 at {ratio:.2f} times its mean: 1 to 3.86 times"
+            detail = (
+                f"no lognormal length has its p95 at {ratio:.2f} times its mean: allowed is 1 to 3.86 times"
+            )
             raise PlanningError("NO_SUCH_DISTRIBUTION", f"{pointer}/p95_tokens", detail)
         spread = lognormal_sigma(ratio)
         if not spread:
@@ -123,7 +127,7 @@ def _resolve_lognormal(given: LognormalLength, pointer: str) -> DiscreteLengths:
 
 
 def resolve_levels(given: ServiceLevelsInput) -> ServiceLevels:
-    """The limits of a question; refuses service levels without one."""
+    """Returns the limits of a question. Refuses service levels without a limit."""
     limits = (given.time_to_first_token_seconds, given.time_per_output_token_seconds, given.request_seconds)
     if all(limit is MISSING for limit in limits):
         detail = "give at least one limit"
@@ -133,45 +137,52 @@ def resolve_levels(given: ServiceLevelsInput) -> ServiceLevels:
 
 
 PROPOSED_TOKENS = 5
-"""Tokens that a draft model or a search in the text proposes, where the question does not say."""
+"""Default number of tokens that a draft model or a search in the text proposes."""
 _ACCEPTANCE_RATES = {None: 0.7, "mtp": 0.85}
-"""Draft models: 0.62 to 0.75 of T5-small for T5-XXL (Leviathan et al. 2023, table 2). Multi-token prediction:
-0.85 to 0.9 of the second token (DeepSeek-V3 report 2024, section 5.4.3)."""
+"""Acceptance of draft models: 0.62 to 0.75 of T5-small for T5-XXL (Leviathan et al. 2023, table 2).
+Multi-token prediction: 0.85 to 0.9 of the second token (DeepSeek-V3 report 2024, section 5.4.3).
+"""
 LATER_ACCEPTANCE_RATE = 0.75
-"""Of each token where a head proposes several: it was trained for the first. Three make 2.7 tokens a pass of
-DeepSeek-R1 under TensorRT-LLM: 91 runs took 1.16 to 1.3 times what 0.85 each, 3.2 tokens, would."""
+"""Acceptance of each token if a head proposes several, since it was trained for the first. Three proposed
+tokens make 2.7 tokens a pass of DeepSeek-R1 under TensorRT-LLM: 91 runs took 1.16 to 1.3 times as long as an
+acceptance of 0.85 each (3.2 tokens) would give.
+"""
 
 
 def _resolve_proposals(given: SpeculativeDecodingInput, notes: AnswerNotes) -> TokenProposals:
-    """What is proposed; refuses proposals of two sources or of none, and those of unknown success."""
+    """Returns the proposed tokens. Refuses two sources, none, or an unknown acceptance rate."""
     if (given.model is MISSING) == (given.method is MISSING):
-        detail = "give the model that proposes tokens, or a method"
+        detail = "give either the model that proposes tokens or a method"
         raise PlanningError("SPECULATION_SOURCE", "/workload/speculative/method", detail)
     method = None if given.method is MISSING else given.method
     rate, tokens = given.acceptance_rate, given.tokens
     if rate is MISSING:
         pointer = "/workload/speculative/acceptance_rate"
         if method == "ngram":
-            detail = "how often a text repeats itself depends on the task"
+            detail = "the acceptance rate of ngram depends on the task: give acceptance_rate"
             raise PlanningError("ACCEPTANCE_REQUIRED", pointer, detail)
         rate = _ACCEPTANCE_RATES[method]
         if method == "mtp" and tokens is not MISSING and tokens > 1:
             rate = LATER_ACCEPTANCE_RATE
-        notes.warn("ACCEPTANCE_ASSUMED", pointer, f"a proposed token is accepted with probability {rate}")
+        notes.warn(
+            "ACCEPTANCE_ASSUMED",
+            pointer,
+            f"a proposed token is assumed to be accepted with probability {rate}",
+        )
     if tokens is MISSING:
         tokens = 1 if method == "mtp" else PROPOSED_TOKENS
     return TokenProposals(tokens, rate, method)
 
 
 def resolve_solver(given: SolverInput, load: RequestLoad) -> Simulation | None:
-    """The simulation of a question; refuses one of two lengths, or of too many requests."""
+    """Returns the simulation of a question. Refuses two lengths or too many requests."""
     if not isinstance(given, SimulatedSolver):
         return None
     requests = None if given.requests is MISSING else given.requests
     if given.duration_seconds is MISSING:
         return Simulation(given.seed, requests)
     if requests is not None:
-        detail = "give duration_seconds or requests"
+        detail = "give either duration_seconds or requests"
         raise PlanningError("SOLVER_CONFLICT", "/solver/requests", detail)
     check_length((load.rate_per_second or 0.0) * given.duration_seconds)
     return Simulation(given.seed, duration_seconds=given.duration_seconds)

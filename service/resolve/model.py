@@ -1,4 +1,4 @@
-"""What a reference to a model stands for."""
+"""Resolution of a reference to a model."""
 
 from typing import NamedTuple
 
@@ -14,18 +14,18 @@ from service.schemas.references import ArchitectureModel, CatalogModel, HuggingF
 
 
 class ResolvedModel(NamedTuple):
-    """A model as planning sees it."""
+    """A model as a planning value."""
 
     profile: ModelProfile
     context_tokens: int | None
     stored: WeightFormat | None = None
-    """How its checkpoint stores the weights, where its configuration says so."""
+    """Format in which the checkpoint stores the weights, if its configuration states one."""
     unreadable: PlanningError | None = None
-    """Why what it says of that cannot be read."""
+    """Error that the configuration raised if its stored format cannot be read."""
 
 
 def resolve_model(reference: ModelReference, catalog: CatalogView, notes: AnswerNotes) -> ResolvedModel:
-    """The model that ``reference`` stands for, with what was defaulted noted."""
+    """Returns the model that ``reference`` stands for, and notes its defaults."""
     match reference:
         case CatalogModel(id=name):
             known = resolve_row(catalog.models, name, "/model/id")
@@ -40,7 +40,7 @@ def resolve_model(reference: ModelReference, catalog: CatalogView, notes: Answer
             try:
                 profile = build_profile(imported.architecture)
             except PlanningError as error:
-                # Its layers are no members of the configuration.
+                # The layers of the profile are not members of the configuration.
                 raise PlanningError(error.code, "/model/config", error.detail) from error
             if imported.defaulted:
                 names = ", ".join(imported.defaulted)
@@ -51,8 +51,8 @@ def resolve_model(reference: ModelReference, catalog: CatalogView, notes: Answer
                 )
             if imported.tied_by_class:
                 detail = (
-                    f"{imported.class_name} ties its head to the token table whatever its configuration says;"
-                    f" a checkpoint that keeps them apart holds {imported.tied_by_class} parameters more"
+                    f"{imported.class_name} ties its head to the token table and ignores its configuration;"
+                    f" a checkpoint with separate tables holds {imported.tied_by_class} more parameters"
                 )
                 notes.warn("HEAD_TIED_BY_CLASS", "/model/config/tie_word_embeddings", detail)
             try:

@@ -1,4 +1,4 @@
-"""What a reader should know of a price before trusting what is computed from it."""
+"""Warnings about the age, validity and plausibility of a price."""
 
 from collections.abc import Iterator, Mapping
 from datetime import date
@@ -11,13 +11,13 @@ from service.resolve.catalog import KnownOffer
 def warn_of_offer(
     notes: AnswerNotes, offer: KnownOffer, pointer: str, *, offers: Mapping[str, KnownOffer], on: date
 ) -> None:
-    """Warn where ``offer`` is old, outside its validity, doubted or above what it should undercut."""
+    """Warns of an offer that is old, not valid, doubtful, or a spot price above the price on demand."""
     for code, detail in (*_list_date_warnings(offer, on), *_list_doubt_warnings(offer, offers)):
         notes.warn(code, pointer, detail)
 
 
 def warn_of_age(notes: AnswerNotes, as_of: str, pointer: str, *, on: date) -> None:
-    """Warn where a price is older than the limit."""
+    """Warns of a price that is older than the limit."""
     for code, detail in _list_age_warnings(as_of, on):
         notes.warn(code, pointer, detail)
 
@@ -26,20 +26,20 @@ def _list_age_warnings(as_of: str, on: date) -> Iterator[tuple[str, str]]:
     try:
         age, stale = age_days(as_of, on), is_stale(as_of, on)
     except ValueError:
-        # Rows of earlier versions may hold a day that no calendar has.
-        yield "PRICE_UNDATED", "the date of the price is no day, so its age is not known"
+        # Rows of earlier versions may hold a date that does not exist.
+        yield "PRICE_UNDATED", "the date of the price does not exist in the calendar, so its age is unknown"
         return
     if stale:
-        yield "PRICE_STALE", f"the price is of {as_of}, at least {age} days old; the limit is {STALE_DAYS}"
+        yield "PRICE_STALE", f"the price of {as_of} is at least {age} days old; the limit is {STALE_DAYS}"
 
 
 def _list_date_warnings(offer: KnownOffer, on: date) -> Iterator[tuple[str, str]]:
     if is_expired(offer.valid_until, on):
-        yield "OFFER_EXPIRED", f"the price held until {offer.valid_until} and cannot be had any more"
+        yield "OFFER_EXPIRED", f"the price was valid until {offer.valid_until} and has expired"
     else:
         yield from _list_age_warnings(offer.as_of, on)
     if is_early(offer.valid_from, on):
-        yield "OFFER_NOT_YET_VALID", f"the price holds from {offer.valid_from} on"
+        yield "OFFER_NOT_YET_VALID", f"the price is valid from {offer.valid_from}"
 
 
 def _list_doubt_warnings(offer: KnownOffer, offers: Mapping[str, KnownOffer]) -> Iterator[tuple[str, str]]:
@@ -50,7 +50,7 @@ def _list_doubt_warnings(offer: KnownOffer, offers: Mapping[str, KnownOffer]) ->
 
 
 def _is_undercutting(other: KnownOffer, spot: KnownOffer) -> bool:
-    """Whether ``other`` is the same instance on demand, for less."""
+    """Returns true if ``other`` is the same instance on demand at a lower price."""
     return (
         other.purchase_option == "on_demand"
         and other.instance_type is not None

@@ -1,4 +1,4 @@
-"""How a training run is fed, saved and restarted, from a question."""
+"""Resolution of the data pipeline, checkpoints and failures of a training run."""
 
 from pydantic import MISSING
 
@@ -15,7 +15,7 @@ def _to_optional(value: float | MISSING) -> float | None:
 
 
 def resolve_data_pipeline(given: TrainingWorkloadInput) -> DataPipeline | None:
-    """The input pipeline; None where the question has none."""
+    """Returns the input pipeline, or None if the question has none."""
     pipeline = given.data_pipeline
     if pipeline is MISSING:
         return None
@@ -36,12 +36,12 @@ def resolve_data_pipeline(given: TrainingWorkloadInput) -> DataPipeline | None:
 
 
 def resolve_checkpointing(given: TrainingWorkloadInput) -> Checkpointing | None:
-    """How the run is saved; refuses two intervals."""
+    """Returns the checkpoints of the run. Refuses two intervals."""
     asked = given.checkpointing
     if asked is MISSING:
         return None
     if asked.interval_seconds is not MISSING and asked.interval_steps is not MISSING:
-        detail = "give interval_seconds or interval_steps"
+        detail = "give either interval_seconds or interval_steps"
         raise PlanningError("INTERVAL_CONFLICT", "/workload/checkpointing/interval_steps", detail)
     return Checkpointing(
         is_asynchronous=asked.mode == "asynchronous",
@@ -56,7 +56,7 @@ def resolve_checkpointing(given: TrainingWorkloadInput) -> Checkpointing | None:
 
 
 def resolve_reliability(given: TrainingWorkloadInput, curves: ReferenceCurves) -> Reliability | None:
-    """How often devices fail and how long a restart takes; of published runs where it is left open."""
+    """Returns failure rate and restart time. Both default to those of published runs."""
     asked = given.reliability
     if asked is MISSING:
         return None
@@ -70,6 +70,6 @@ def resolve_reliability(given: TrainingWorkloadInput, curves: ReferenceCurves) -
 
 
 def resolve_learning_rate(given: TrainingWorkloadInput) -> KnownLearningRate | None:
-    """The learning rate that is known to work; None where the question gives none."""
+    """Returns the known learning rate, or None if the question gives none."""
     asked = given.learning_rate
     return None if asked is MISSING else KnownLearningRate(asked.base, asked.base_batch_size)

@@ -1,4 +1,4 @@
-"""What a request that is a pass walks through: its models over their samples, in order."""
+"""Resolution of a request that is a forward pass into parts, in the order of execution."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -38,24 +38,24 @@ from service.schemas.references import ModelReference
 from service.schemas.workloads import InferenceWorkloadInput
 
 _USUAL_TOKENS, _USUAL_T5_TOKENS = 77, 512
-"""What pipelines pad a prompt to: CLIP's length, and that of T5."""
+"""Usual padded lengths of a prompt: that of CLIP and that of T5."""
 _SIXTEEN = (NumberFormat.BF16, NumberFormat.FP16)
 PeakRatesByFormat = Mapping[NumberFormat, float]
 
 
 def is_passed(given: InferenceWorkloadInput, profile: ModelProfile) -> bool:
-    """Whether a request is a forward pass: of a model that generates nothing, or as it is asked."""
+    """Returns true if a request is a forward pass: on demand, or because the model generates nothing."""
     return given.passes is not MISSING or not profile.generates
 
 
 def get_architecture(profile: ModelProfile) -> Architecture:
-    """The blocks of a model as it is walked through; those of a decoder over its tokens."""
+    """Returns the blocks that a pass runs through. For a decoder, its blocks over tokens."""
     whole = profile.sampled or profile.passed
     return whole or Architecture(layers=tuple(block.block for block in profile.blocks))
 
 
 class _PassContext(NamedTuple):
-    """What all parts of a request share."""
+    """Inputs that all parts of a request share."""
 
     given: InferenceWorkloadInput
     runtime: PassRuntime
@@ -64,7 +64,7 @@ class _PassContext(NamedTuple):
     notes: AnswerNotes
 
     def select_widths(self, *formats: NumberFormat, bits: float | None = None) -> PassFormats:
-        """The first of ``formats`` that the device multiplies in."""
+        """Returns the widths of a pass in the first of ``formats`` that the device has a dense rate for."""
         found = next((each for each in formats if each in self.peaks), None)
         if found is None:
             detail = f"no dense rate of {' or '.join(formats)} is known"
@@ -82,9 +82,9 @@ def resolve_parts(
     catalog: CatalogView,
     notes: AnswerNotes,
 ) -> RequestParts:
-    """The parts that a request of ``given`` passes.
+    """Returns the parts that a request of ``given`` passes through.
 
-    Raises :class:`PlanningError` naming the field that contradicts the model, or a size that is missing.
+    Raises :class:`PlanningError` naming the field that contradicts the model, or a missing size.
     """
     engine = None if given.engine is MISSING else given.engine.name
     walk = _PassContext(given, select_runtime(engine), peaks, catalog, notes)
@@ -116,7 +116,9 @@ def _build_part(  # noqa: PLR0917 - one argument a property of the part
     except PlanningError as error:
         raise PlanningError(error.code, f"{pointer}{error.pointer}", error.detail) from error
     if not part.blocks:
-        raise PlanningError("NOTHING_TO_PASS", pointer, "the model has no block that a request passes")
+        raise PlanningError(
+            "NOTHING_TO_PASS", pointer, "the model has no block that a request passes through"
+        )
     return part
 
 
@@ -127,9 +129,9 @@ def _build_diffusion_parts(
     sample: SampleShape,
     widths: PassFormats,
 ) -> RequestParts:
-    """Text encoders, the denoiser in all steps, and the decoder of what comes out."""
+    """Returns text encoders, the denoiser in all steps, and the decoder of its output."""
     if not any(item.kind == "latent" for item in architecture.inputs):
-        detail = "the model of the question denoises no latents"
+        detail = "the model does not denoise latents"
         raise PlanningError("NOT_A_DENOISER", "/workload/diffusion", detail)
     sampler = Sampler(given.sampler)
     steps = USUAL_STEPS[sampler] if given.steps is MISSING else given.steps
@@ -154,7 +156,7 @@ def _build_diffusion_parts(
         found.append(_build_decoder(walk, given.autoencoder, sample, samples))
     for name, absent in (("text_encoders", not encoders), ("autoencoder", given.autoencoder is MISSING)):
         if absent:
-            detail = f"the time of {name.replace('_', ' ')} is left out: the question names none"
+            detail = f"the time of {name.replace('_', ' ')} is left out: the question does not name one"
             walk.notes.warn("PART_LEFT_OUT", f"/workload/diffusion/{name}", detail)
     return RequestParts(tuple(found), samples, walk.runtime)
 
@@ -173,7 +175,10 @@ def _resolve_companion(walk: _PassContext, reference: ModelReference, pointer: s
 def _build_text_encoder(
     walk: _PassContext, given: TextEncoderInput, samples: float, pointer: str
 ) -> PassPart:
-    """The encoder over the prompt, and under guidance over an empty one; of T5 the encoder alone."""
+    """Returns the encoder over the prompt, and under guidance over an empty prompt too.
+
+    Of T5, the encoder alone.
+    """
     architecture = get_architecture(_resolve_companion(walk, given.model, pointer))
     kinds = {item.kind for item in architecture.inputs}
     read = "source_tokens" in kinds
@@ -189,7 +194,7 @@ def _build_text_encoder(
 
 
 def _is_over_tokens(block: object, architecture: Architecture) -> bool:
-    """Of a model of texts and pictures, what reads the text."""
+    """Returns true if the block of a model of texts and images reads the text."""
     return not is_encoder_block(block, architecture)  # type: ignore[arg-type]
 
 
@@ -199,7 +204,7 @@ def _build_decoder(
     pointer = "/workload/diffusion/autoencoder"
     architecture = get_architecture(_resolve_companion(walk, given.model, pointer))
     if not any(item.kind == "latent" for item in architecture.inputs):
-        raise PlanningError("NOT_AN_AUTOENCODER", f"{pointer}/model", "the model decodes no latents")
+        raise PlanningError("NOT_AN_AUTOENCODER", f"{pointer}/model", "the model does not decode latents")
     side = None if given.tile_pixels is MISSING else given.tile_pixels
     height, width = sample.height, sample.width
     count = 1

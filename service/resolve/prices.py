@@ -1,4 +1,4 @@
-"""Prices and currencies of a question."""
+"""Resolution of prices and currencies."""
 
 from decimal import Decimal
 
@@ -16,13 +16,13 @@ from service.schemas.rental import PriceRange
 
 
 def resolve_price(price: MoneyInput, ends: PriceRange | MISSING = MISSING, at: str = "") -> UnitPrice:
-    """A price of the question, with its ends where it has any; ``at`` names the member of these."""
+    """Returns a price of the question, with its range if there is one. ``at`` points at the range."""
     found = UnitPrice(Decimal(price.amount), price.currency_code, GIVEN, EvidenceBasis.ASSUMED)
     return found if ends is MISSING else add_range(found, ends, at)
 
 
 def add_range(price: UnitPrice, ends: PriceRange, at: str) -> UnitPrice:
-    """The price with its ends; refuses ends that it does not lie between."""
+    """Returns the price with its range. Refuses a range that does not contain the price."""
     low, high = Decimal(ends.low), Decimal(ends.high)
     if not low <= price.amount <= high:
         raise PlanningError("PRICE_RANGE", at, "the price lies outside its range")
@@ -30,12 +30,12 @@ def add_range(price: UnitPrice, ends: PriceRange, at: str) -> UnitPrice:
 
 
 def multiply_price(price: UnitPrice, factor: float | MISSING) -> UnitPrice:
-    """The price multiplied by a factor of the question, if there is one."""
+    """Returns the price multiplied by a factor of the question, if there is one."""
     return price if factor is MISSING else price.times(factor)
 
 
 def resolve_currencies(question: CostEstimateRequest, catalog: CatalogView) -> TotalCurrency:
-    """The currency that a question asks for, at the rates of its start or of today."""
+    """Returns the currency that a question asks for, at the exchange rates of its start or of today."""
     code = None if question.currency_code is MISSING else question.currency_code
     start = now() if question.starts_at is MISSING else question.starts_at
     return TotalCurrency(code, catalog.exchange_rates, start.date())

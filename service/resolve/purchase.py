@@ -1,4 +1,4 @@
-"""What is bought and how it is owned, from a question."""
+"""Resolution of purchased parts and the terms of ownership."""
 
 from pydantic import MISSING
 
@@ -10,7 +10,7 @@ from service.schemas.purchase import Ownership, Purchase
 
 
 def resolve_purchase(given: Purchase, cluster: Cluster) -> PurchaseTerms:
-    """The devices of a cluster with hosts, network and storage; refuses a price outside its range."""
+    """Returns the devices of a cluster with hosts, network and storage. Refuses a price outside its range."""
     count = cluster.accelerator_count
     price = resolve_price(given.price_per_device, given.price_range, "/purchase/price_range")
     parts = [PurchasedPart("devices", multiply_price(price, given.price_factor), "device", float(count))]

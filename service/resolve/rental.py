@@ -1,4 +1,4 @@
-"""The terms on which devices are rented, from a question and the offers of a catalog."""
+"""Resolution of rental terms from a question and the offers of a catalog."""
 
 from decimal import Decimal
 
@@ -23,7 +23,7 @@ _OPTIONS = {"spot": ("spot",), "commitment": _COMMITTED, "capacity_block": ("cap
 def resolve_rental(
     rental: Rental, accelerator_id: str, catalog: CatalogView, notes: AnswerNotes
 ) -> RentalTerms:
-    """The terms on which devices of this kind are rented, in the currency of their prices."""
+    """Returns the terms on which devices of this kind are rented, in the currency of their prices."""
     given, offer_id = rental.price_per_device_hour, rental.offer_id
     if given is not MISSING and offer_id is MISSING:
         kind = _find_kind(rental)
@@ -43,10 +43,10 @@ def resolve_rental(
 
 
 def _find_kind(rental: Rental) -> str | None:
-    """Which of the terms that exclude each other the question gives; refuses two."""
+    """Returns the kind of terms that the question gives. Refuses two, since they exclude each other."""
     kinds = [name for name in _OPTIONS if getattr(rental, name) is not MISSING]
     if len(kinds) > 1:
-        detail = f"at most one of them applies: {', '.join(kinds)}"
+        detail = f"at most one of these may be given: {', '.join(kinds)}"
         raise PlanningError("RENTAL_TERMS", f"/rental/{kinds[1]}", detail)
     return kinds[0] if kinds else None
 
@@ -54,7 +54,7 @@ def _find_kind(rental: Rental) -> str | None:
 def _resolve_offer(
     offer_id: str, rental: Rental, accelerator_id: str, catalog: CatalogView, notes: AnswerNotes
 ) -> RentalTerms:
-    """The terms of an offer."""
+    """Returns the terms of an offer."""
     offer = resolve_row(catalog.offers, offer_id, "/rental/offer_id")
     if offer.accelerator_id != accelerator_id:
         raise PlanningError("OFFER_MISMATCH", "/rental/offer_id", f"the offer is for {offer.accelerator_id}")
@@ -83,7 +83,7 @@ def _resolve_offer(
 
 
 def _resolve_term(terms: RentalTerms, offer: KnownOffer) -> RentalTerms:
-    """The terms of an offer that is paid for a time, used or not."""
+    """Returns the terms of an offer that is paid for a fixed time, used or not."""
     term, price = offer.term, terms.price
     if term is None:
         return terms
@@ -102,7 +102,7 @@ def _resolve_term(terms: RentalTerms, offer: KnownOffer) -> RentalTerms:
 
 
 def _resolve_stated_terms(terms: RentalTerms, rental: Rental) -> RentalTerms:
-    """The terms with those of the question in their place."""
+    """Returns the terms with the members that the question states in place of those of the offer."""
     if rental.devices_per_instance is not MISSING:
         terms = terms._replace(devices_per_instance=rental.devices_per_instance)
     if rental.billing is not MISSING:
@@ -117,7 +117,7 @@ def _resolve_stated_terms(terms: RentalTerms, rental: Rental) -> RentalTerms:
         if given.upfront_per_device is not MISSING:
             if given.upfront_per_device.currency_code != terms.price.currency_code:
                 pointer = "/rental/commitment/upfront_per_device/currency_code"
-                detail = "what is paid upfront is in the currency of the hours"
+                detail = "the upfront payment must be in the currency of the hourly price"
                 raise PlanningError("CURRENCY_MISMATCH", pointer, detail)
             upfront = resolve_price(given.upfront_per_device)
         terms = terms._replace(
@@ -138,12 +138,12 @@ def _resolve_spot(given: SpotInput) -> SpotTerms:
 
 
 def _note_open_terms(terms: RentalTerms, notes: AnswerNotes) -> None:
-    """Warn of what is left open."""
+    """Warns of a commitment or capacity block without a length."""
     if terms.option in _COMMITTED and terms.term_hours is None:
-        detail = "how long the commitment lasts is not given; the rent is that of the hours used"
+        detail = "the length of the commitment is not given; the rent counts the hours used"
         notes.warn("COMMITMENT_NOT_COUNTED", "/rental", detail)
     if terms.option == "capacity_block" and terms.block_hours is None:
-        detail = "how long a block lasts is not given; the rent is that of the hours used"
+        detail = "the length of a block is not given; the rent counts the hours used"
         notes.warn("BLOCK_NOT_COUNTED", "/rental", detail)
 
 

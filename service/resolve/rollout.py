@@ -1,4 +1,4 @@
-"""How a policy generates what it is trained on, from a question: defaults taken, contradictions refused."""
+"""Resolution of the rollouts of a policy: defaults applied, contradictions refused."""
 
 from pydantic import MISSING
 
@@ -10,7 +10,7 @@ from service.planning.workload import GENERATING, Rollout, TrainingObjective
 from service.schemas.rollouts import RolloutInput
 
 GROUP_SAMPLES = 8
-"""Sequences of a group of grpo where they are not given, as in TRL (`num_generations`)."""
+"""Default number of sequences in a group of grpo, as in TRL (`num_generations`)."""
 _BESIDE_TRAINING, _ALONE = 0.5, 0.9
 
 
@@ -32,7 +32,7 @@ def _resolve_prompt_tokens(asked: RolloutInput, sequence_length: int) -> float:
 def resolve_rollout(
     given: RolloutInput | MISSING, objective: TrainingObjective, sequence_length: int, notes: AnswerNotes
 ) -> Rollout | None:
-    """The rollouts of a policy; None for objectives that generate nothing."""
+    """Returns the rollouts of a policy, or None for objectives that generate nothing."""
     if objective not in GENERATING:
         if given is not MISSING:
             notes.warn("NOT_USED", "/workload/rollout", f"{objective.value} generates nothing")
@@ -40,10 +40,10 @@ def resolve_rollout(
     asked = RolloutInput() if given is MISSING else given
     separate = asked.placement == "separate"
     if separate != (asked.accelerator_count is not MISSING):
-        detail = "accelerator_count belongs to placement separate, and that needs it"
+        detail = "accelerator_count must be given with placement separate, and only with it"
         raise PlanningError("ROLLOUT_PLACEMENT", "/workload/rollout/accelerator_count", detail)
     if asked.asynchronous and not separate:
-        detail = "devices that train cannot generate at the same time: placement separate can"
+        detail = "devices that train cannot generate at the same time: asynchronous needs placement separate"
         raise PlanningError("ROLLOUT_PLACEMENT", "/workload/rollout/asynchronous", detail)
     samples, fraction = asked.samples_per_prompt, asked.memory_fraction
     if samples is MISSING:
@@ -52,7 +52,7 @@ def resolve_rollout(
         fraction = _ALONE if separate else _BESIDE_TRAINING
     prompt, longest = _resolve_prompt_tokens(asked, sequence_length), asked.longest_response_tokens
     if longest is not MISSING and longest < sequence_length - prompt:
-        detail = f"the longest response is not shorter than {sequence_length - prompt:.0f}, their mean"
+        detail = f"the longest response must not be shorter than the mean of {sequence_length - prompt:.0f}"
         raise PlanningError("ROLLOUT_LENGTH", "/workload/rollout/longest_response_tokens", detail)
     return Rollout(
         prompt_tokens=prompt,
@@ -70,7 +70,7 @@ def resolve_rollout(
 def select_training_cluster(
     given: RolloutInput | MISSING, objective: TrainingObjective, cluster: Cluster
 ) -> Cluster:
-    """The devices of the question that train; refuses rollouts that its cluster has not the devices for."""
+    """Returns the devices that train. Refuses rollouts that need more devices than the cluster has."""
     if given is MISSING or objective not in GENERATING:
         return cluster
     total = cluster.accelerator_count
@@ -82,6 +82,6 @@ def select_training_cluster(
     if apart is MISSING:
         return cluster
     if apart >= total:
-        detail = f"of {total} accelerators none is left to train"
+        detail = f"none of the {total} accelerators is left to train"
         raise PlanningError("ROLLOUT_PLACEMENT", "/workload/rollout/accelerator_count", detail)
     return training_cluster(cluster, Rollout(0.0, devices=apart))

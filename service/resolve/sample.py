@@ -1,4 +1,4 @@
-"""What one sample of a workload holds, for models whose blocks run over other positions than tokens."""
+"""Resolution of a sample, for models whose blocks run over positions other than tokens."""
 
 from typing import Generic, NamedTuple
 
@@ -28,16 +28,16 @@ AnyWorkload = TypeVar("AnyWorkload", TrainingWorkload, InferenceWorkload, defaul
 
 
 _NOT_OF_THE_SAMPLE = frozenset({"SAMPLE_FIELD_MISSING", "REPEATED_RESAMPLING"})
-"""What leaves figures unknown: a size that is not given, or a model whose positions do not follow."""
+"""Codes of errors that leave figures unknown: a missing size, or positions that cannot be derived."""
 
 
 class SampledWorkload(NamedTuple, Generic[AnyWorkload]):
-    """A model and its workload as memory sees them, and why a part of that is not known."""
+    """A model and its workload for a memory estimate, and the reason if a part is unknown."""
 
     profile: ModelProfile
     workload: AnyWorkload
     sample: SampleShape | None = None
-    """Of a model that is asked by the sample."""
+    """Sample of a model that takes samples."""
     unknown: PlanningError | None = None
 
 
@@ -71,7 +71,7 @@ def _get_sample_input(
     if asked.sample is MISSING:
         return SampleInput()
     if profile.sampled is None:
-        notes.warn("NOT_USED", "/workload/sample", "the model takes nothing but tokens")
+        notes.warn("NOT_USED", "/workload/sample", "the model takes tokens only")
     return asked.sample
 
 
@@ -82,10 +82,10 @@ def _relocate_error(error: PlanningError) -> PlanningError:
 def resolve_training_sample(
     profile: ModelProfile, workload: TrainingWorkload, asked: TrainingWorkloadInput, notes: AnswerNotes
 ) -> SampledWorkload[TrainingWorkload]:
-    """The model over one sample, and the workload counted in samples.
+    """Returns the model over one sample, and the workload counted in samples.
 
-    Raises :class:`PlanningError` for a sample that the model cannot take; one that lacks a size is kept as
-    what is not known.
+    Raises :class:`PlanningError` for a sample that the model cannot take. A missing size is recorded as
+    unknown.
     """
     given = _get_sample_input(asked, profile, notes)
     if profile.sampled is None:
@@ -101,9 +101,7 @@ def resolve_training_sample(
     if profile.generates:
         held = forward_pass(profile.sampled, sample, decodes=True).positions
         if held > workload.sequence_length:
-            detail = (
-                f"{held} positions of what sample says do not fit a sequence of {workload.sequence_length}"
-            )
+            detail = f"the {held} positions of the sample exceed sequence_length {workload.sequence_length}"
             notes.warn("SEQUENCE_TOO_SHORT", "/workload/sequence_length", detail)
     return SampledWorkload(found, workload._replace(sequence_length=1), sample)
 
@@ -111,7 +109,7 @@ def resolve_training_sample(
 def resolve_inference_sample(
     profile: ModelProfile, workload: InferenceWorkload, asked: InferenceWorkloadInput, notes: AnswerNotes
 ) -> SampledWorkload[InferenceWorkload]:
-    """The workload with what a forward pass over one request holds, and what its pictures add to a sequence.
+    """Returns the workload with the memory of a pass and the positions that a sample adds to a request.
 
     Raises as :func:`resolve_training_sample` does.
     """
@@ -129,9 +127,9 @@ def resolve_inference_sample(
         raise _relocate_error(error) from error
     if not profile.generates:
         if workload.rules.name is not None:
-            detail = "engines serve what decodes tokens; of this model a forward pass is estimated"
+            detail = "engines serve models that decode tokens; a forward pass of this model is estimated"
             notes.warn("NOT_USED", "/workload/engine", detail)
-        # One pass over all requests: no iteration of an engine, and no token to draw.
+        # One pass over all requests, without iterations of an engine and without sampling of tokens.
         passed = workload._replace(
             pass_elements=found.elements,
             batched_tokens=0,
@@ -142,7 +140,7 @@ def resolve_inference_sample(
         )
         return SampledWorkload(profile._replace(vocabulary_size=0), passed, sample)
     if found.positions and asked.sample is not MISSING:
-        detail = f"{found.positions} positions of what sample says stand beside input_tokens in each request"
+        detail = f"the sample adds {found.positions} positions to input_tokens in each request"
         notes.warn("POSITIONS_ADDED", "/workload/input_tokens", detail)
         workload = workload._replace(input_tokens=workload.input_tokens + found.positions)
     source = None if found.read is None else float(found.read)

@@ -1,4 +1,4 @@
-"""Inference workloads from a question: what the engine sets, what the checkpoint stores."""
+"""Resolution of inference workloads: settings of the engine, formats of the checkpoint."""
 
 from collections.abc import Mapping
 
@@ -40,19 +40,20 @@ from service.schemas.passes import DiffusionInput
 from service.schemas.workloads import HorizonInput, InferenceWorkloadInput
 
 BATCHED_TOKENS = 8192
-"""Most tokens of one iteration, where the engine's setting is not given."""
+"""Default for the most tokens of one iteration."""
 
 
 def _resolve_storage(
     given: InferenceWorkloadInput, model: ResolvedModel, rules: EngineRules, notes: AnswerNotes
 ) -> tuple[NumberFormat, WeightFormat]:
-    """From what the weights are multiplied, and how they are stored: as asked, else as the checkpoint says.
+    """Returns the format that weights are multiplied in, and the format that they are stored in.
 
-    Raises :class:`PlanningError` where the checkpoint is quantised in a way that cannot be read.
+    Both follow the workload, else the checkpoint. Raises :class:`PlanningError` if the quantization of the
+    checkpoint cannot be read.
     """
     name, precision = given.weight_format, given.weight_precision
     if name is not MISSING and precision is not MISSING:
-        detail = "give weight_format or weight_precision"
+        detail = "give either weight_format or weight_precision"
         raise PlanningError("WEIGHT_FORMAT_CONFLICT", "/workload/weight_format", detail)
     checkpoint = model.stored
     if name is MISSING and precision is MISSING:
@@ -69,7 +70,7 @@ def _resolve_storage(
             notes.warn(
                 "CHECKPOINT_FORMAT_NOT_USED",
                 "/model/config/quantization_config",
-                "the checkpoint is quantised; the weights are as the workload says",
+                "the checkpoint is quantised, but the workload sets the format of the weights",
             )
     if stored.name == "mxfp4" and rules.padded_mxfp4:
         stored = MXFP4_ENGINE_FORMAT if checkpoint is None else pad_expert_inputs(stored)
@@ -77,7 +78,7 @@ def _resolve_storage(
 
 
 def resolve_engine(given: InferenceWorkloadInput) -> EngineSettings | None:
-    """The engine as the question starts it; None where it names none."""
+    """Returns the settings of the engine, or None if the question names no engine."""
     asked = given.engine
     if asked is MISSING:
         return None
@@ -100,7 +101,10 @@ def resolve_engine(given: InferenceWorkloadInput) -> EngineSettings | None:
 
 
 def _resolve_generation(accelerator: Accelerator) -> str | None:
-    """The accelerator's generation; a small device of an unknown one is taken for an older one."""
+    """Returns the accelerator's generation.
+
+    A small device of an unknown generation counts as an older one.
+    """
     capacity = accelerator.capacity_bytes
     small = capacity is not None and capacity.value < LARGE_DEVICE_BYTES
     return accelerator.generation or ("unknown" if small else None)
@@ -133,9 +137,9 @@ def resolve_workload(
     *,
     devices: int = 1,
 ) -> tuple[InferenceWorkload, RequestLoad]:
-    """The workload as its engine serves it on ``devices`` a replica, and what the cluster is asked.
+    """Returns the workload on ``devices`` a replica, and the load of the whole cluster.
 
-    Of requests that arrive at a rate it counts one at a time: how many there are is an estimate.
+    Without a concurrency the workload counts one request at a time, since their number is then an estimate.
     """
     load = resolve_load(given, notes)
     outputs = load.outputs.mean
@@ -188,7 +192,7 @@ def _add_companions(
     catalog: CatalogView,
     notes: AnswerNotes,
 ) -> InferenceWorkload:
-    """The workload with its draft model, its adapters and what a request passes beside the model."""
+    """Returns the workload with its draft model, its adapters and its companion models."""
     if given.speculative is not MISSING:
         workload = workload._replace(draft=_resolve_draft(given.speculative, load, catalog, notes))
     if given.adapters is not MISSING:
@@ -200,7 +204,7 @@ def _add_companions(
 
 
 def _list_companions(given: DiffusionInput, catalog: CatalogView) -> tuple[CompanionModel, ...]:
-    """Text encoders and autoencoder, whole and at 16 bit or as wide as they multiply."""
+    """Returns text encoders and autoencoder, undivided, at 16 bit or at the width of their arithmetic."""
     beside = [] if given.text_encoders is MISSING else list(given.text_encoders)
     named = [(f"text_encoders/{index}", item.model) for index, item in enumerate(beside)]
     stored = {}
@@ -222,7 +226,7 @@ def _list_companions(given: DiffusionInput, catalog: CatalogView) -> tuple[Compa
 def _resolve_draft(
     given: SpeculativeDecodingInput, load: RequestLoad, catalog: CatalogView, notes: AnswerNotes
 ) -> DraftModel | None:
-    """The model that proposes tokens; None where none stands beside the served one."""
+    """Returns the model that proposes tokens, or None if there is none."""
     if given.model is MISSING or load.proposals is None:
         return None
     try:

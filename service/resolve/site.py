@@ -1,4 +1,4 @@
-"""The building of a run, the course of its power and what was measured of it, from a question."""
+"""Resolution of the site of a run, its load profile and its measured energy."""
 
 from datetime import UTC, datetime
 
@@ -26,7 +26,7 @@ from service.schemas.site import RunSiteInput
 
 
 def find_site(given: RunSiteInput, catalog: CatalogView) -> KnownSite | None:
-    """The site of the catalog that a question names."""
+    """Returns the site of the catalog that a question names, or None."""
     return None if given.site_id is MISSING else resolve_row(catalog.sites, given.site_id, "/site/site_id")
 
 
@@ -72,11 +72,13 @@ _OTHER_ACCOUNTING = {
     "provider": "the grid's figure is published by the provider, whose method may differ from Scope 2",
     "unstated": "the source of the grid's figure does not say what it counts",
 }
-"""What Scope 2 figures should count is generation (GHG Protocol Scope 2 Guidance, 2015)."""
+"""Reasons why a figure is not a Scope 2 figure, which counts generation (GHG Protocol Scope 2 Guidance,
+2015).
+"""
 
 
 def _resolve_start(question: UtilityBillRequest, catalog: CatalogView) -> datetime | None:
-    """When the run starts, by the clock of the site; UTC where that is not known."""
+    """Returns the start of the run on the clock of the site, or in UTC if that clock is unknown."""
     if question.starts_at is MISSING:
         return None
     given = question.site
@@ -95,15 +97,15 @@ def _to_grid_intensity(grid: KnownGrid) -> GridIntensity:
 
 
 def _resolve_intensity(question: UtilityBillRequest, given: RunSiteInput) -> GridIntensity | None:
-    """The intensity that the question gives, in time or as a mean."""
+    """Returns the carbon intensity of the question, as a series or a mean."""
     rate, in_time = given.carbon_intensity_kg_co2e_per_kwh, given.carbon_intensity_series
     pointer = "/site/carbon_intensity_series"
     if in_time is MISSING:
         return None if rate is MISSING else GridIntensity(assumed(rate))
     if rate is not MISSING:
-        raise PlanningError("INTENSITY_TWICE", pointer, "give the mean or the series")
+        raise PlanningError("INTENSITY_TWICE", pointer, "give either the mean or the series")
     if question.starts_at is MISSING:
-        detail = "an intensity in time needs to know when the run starts"
+        detail = "a series of carbon intensities needs the start of the run"
         raise PlanningError("STARTS_AT_REQUIRED", "/starts_at", detail)
     return GridIntensity(None, series_of(in_time, pointer))
 
@@ -120,7 +122,7 @@ def _resolve_marginal(given: RunSiteInput, catalog: CatalogView, notes: AnswerNo
 
 
 def resolve_site(question: UtilityBillRequest, catalog: CatalogView, notes: AnswerNotes) -> Site:
-    """The site with the catalog's figures under those of the question."""
+    """Returns the site, with the catalog's figures as defaults for those of the question."""
     asked = Site(
         load=_resolve_load(question.load_profile),
         starts_at=_resolve_start(question, catalog),

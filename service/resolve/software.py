@@ -1,4 +1,4 @@
-"""The software that a question names."""
+"""Resolution of the software that a question names."""
 
 import re
 
@@ -10,13 +10,13 @@ from service.schemas.workloads import InferenceWorkloadInput, TrainingWorkloadIn
 
 
 def get_software_name(workload: WorkloadInput) -> str:
-    """The framework or engine that a workload names, in one spelling; empty where it names none."""
+    """Returns the framework or engine of a workload, normalised; empty if it names none."""
     named = workload.framework if isinstance(workload, TrainingWorkloadInput) else workload.engine
     return "" if named is MISSING else re.sub(r"[^a-z0-9]+", "_", named.name.lower()).strip("_")
 
 
 def resolve_system(workload: InferenceWorkloadInput, accelerator: Accelerator | None) -> EvidenceSystem:
-    """The engine that a workload names on an accelerator, as evidence of serving knows it."""
+    """Returns the system that evidence is compared with: the engine of a workload on an accelerator."""
     engine = workload.engine
     device = (None, None) if accelerator is None else (accelerator.id, accelerator.generation)
     if engine is MISSING:

@@ -1,4 +1,4 @@
-"""List prices of tokens that a question is compared with."""
+"""Resolution of list prices of tokens, for comparison with a question."""
 
 from collections.abc import Iterator
 from decimal import Decimal
@@ -19,7 +19,7 @@ from service.schemas.references import CatalogModel
 def resolve_token_prices(
     question: CostEstimateRequest, catalog: CatalogView, notes: AnswerNotes
 ) -> dict[str, KnownTokenPrice]:
-    """The list prices that a question names, or those of its model, by id in order."""
+    """Returns the list prices that a question names, or those of its model, in the order of their ids."""
     return dict(sorted(dict(_resolve_list_prices(question, catalog, notes)).items()))
 
 
@@ -42,7 +42,7 @@ def _resolve_list_prices(
 
 
 def to_token_prices(known: KnownTokenPrice) -> TokenPrices:
-    """The prices of a list as planning sees them."""
+    """Returns list prices as planning values."""
 
     def build_price(amount: Decimal) -> UnitPrice:
         return UnitPrice(amount, known.currency_code, f"list of {known.as_of}", EvidenceBasis.REFERENCE)

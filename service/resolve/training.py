@@ -1,4 +1,4 @@
-"""Training workloads from a question: defaults taken, contradictions refused."""
+"""Resolution of training workloads: defaults applied, contradictions refused."""
 
 import re
 from dataclasses import replace
@@ -37,7 +37,7 @@ from service.schemas.workloads import AdaptationInput, TrainingWorkloadInput
 
 
 def resolve_precision(given: TrainingWorkloadInput, cluster: Cluster) -> TrainingPrecision:
-    """The precision of a question, else the first of practice that the device has a rate for."""
+    """Returns the precision of a question, else the first of bf16, fp16 and fp32 with a known rate."""
     if given.precision is not MISSING:
         return given.precision
     choices = (TrainingPrecision.BF16, TrainingPrecision.FP16, TrainingPrecision.FP32)
@@ -48,11 +48,11 @@ def resolve_precision(given: TrainingWorkloadInput, cluster: Cluster) -> Trainin
 def resolve_training_workload(
     given: TrainingWorkloadInput, cluster: Cluster, notes: AnswerNotes
 ) -> TrainingWorkload:
-    """The workload of one micro-batch; how many there are follows from the layout."""
+    """Returns the workload of one micro-batch. The number of micro-batches follows from the layout."""
     framework = _resolve_framework(given, notes)
     k = given.recomputation.k
     if (k is not MISSING) != (given.recomputation.strategy is Recomputation.EVERY_K):
-        detail = "k belongs to the strategy every_k, and that strategy needs it"
+        detail = "k must be given with the strategy every_k, and only with it"
         raise PlanningError("RECOMPUTATION_INTERVAL", "/workload/recomputation/k", detail)
     return TrainingWorkload(
         sequence_length=given.sequence_length,
@@ -85,11 +85,11 @@ _HAVING = {
     "reward": frozenset({TrainingObjective.PPO, TrainingObjective.GRPO}),
     "critic": frozenset({TrainingObjective.PPO}),
 }
-"""Objectives by the models that they have beside the trained one."""
+"""Objectives by the models that they need besides the trained one."""
 
 
 def _resolve_other_model(given: TrainingWorkloadInput, role: str, notes: AnswerNotes) -> int | None:
-    """Parameters of another model of the objective; None where they are not given."""
+    """Returns the parameters of another model of the objective, or None if they are not given."""
     name = f"{role}_parameter_count"
     count: int | MISSING = getattr(given, name)
     if count is MISSING:
@@ -124,14 +124,14 @@ def _resolve_compression(given: TrainingWorkloadInput, notes: AnswerNotes) -> Co
 def drop_unused_compression(
     workload: TrainingWorkload, layout: Parallelism, notes: AnswerNotes
 ) -> TrainingWorkload:
-    """The workload without a compression that has nothing to compress on ``layout``."""
+    """Returns the workload without a compression that has no effect on ``layout``."""
     if workload.compression is None:
         return workload
     reason = None
     if layout.replicas == 1:
         reason = "one replica sends no gradients"
     elif layout.sharding is not Sharding.NONE:
-        reason = f"{layout.sharding.value} spreads gradients, and only whole ones are compressed"
+        reason = f"{layout.sharding.value} shards gradients, and only whole ones are compressed"
     elif workload.adaptation.kind is not AdaptationKind.FULL:
         reason = "only the gradients of a whole model are compressed"
     if reason is None:
@@ -155,7 +155,7 @@ _FRAMEWORK_NAMES = {
     "peft": Framework.TRANSFORMERS,
     "trl": Framework.TRANSFORMERS,
 }
-"""Other names under which a framework is known."""
+"""Aliases of frameworks."""
 
 
 def _resolve_framework(given: TrainingWorkloadInput, notes: AnswerNotes) -> Framework:
@@ -166,7 +166,7 @@ def _resolve_framework(given: TrainingWorkloadInput, notes: AnswerNotes) -> Fram
         return _FRAMEWORK_NAMES[name]
     if name in set(Framework):
         return Framework(name)
-    detail = f"not among {', '.join(Framework)}; the state is what the precision says"
+    detail = f"not one of {', '.join(Framework)}; the training state follows from the precision"
     notes.warn("FRAMEWORK_UNKNOWN", "/workload/framework/name", detail)
     return Framework.GENERIC
 
@@ -182,15 +182,15 @@ def _resolve_recipe(given: TrainingWorkloadInput, cluster: Cluster, framework: F
 
 
 DEFAULT_RANK = 16
-"""Rank of low-rank matrices where it is not given."""
+"""Default rank of low-rank matrices."""
 
 
 ADAPTER_WIDTH = 64
-"""Width of an adapter's bottleneck where it is not given (Houlsby et al. 2019)."""
+"""Default width of an adapter's bottleneck (Houlsby et al. 2019)."""
 
 
 VIRTUAL_TOKENS = 20
-"""Virtual tokens where they are not given."""
+"""Default number of virtual tokens."""
 
 
 def _resolve_adaptation(given: AdaptationInput, notes: AnswerNotes) -> Adaptation:
@@ -222,11 +222,11 @@ def _resolve_adaptation(given: AdaptationInput, notes: AnswerNotes) -> Adaptatio
 
 
 MICRO_BATCHES_PER_STAGE = 4
-"""Micro-batches per pipeline stage where the question leaves the batch open; they keep stages busy."""
+"""Micro-batches per pipeline stage if the question leaves the batch open, enough to keep stages busy."""
 
 
 def _count_micro_batches(given: TrainingWorkloadInput, layout: Parallelism) -> int | None:
-    """Micro-batches per step, or None where the global batch does not divide."""
+    """Returns micro-batches per step, or None if the global batch does not divide."""
     steps = given.gradient_accumulation_steps
     if given.global_batch_size is MISSING:
         if steps is not MISSING:
@@ -242,15 +242,15 @@ def _count_micro_batches(given: TrainingWorkloadInput, layout: Parallelism) -> i
 def apply_layout(
     workload: TrainingWorkload, given: TrainingWorkloadInput, layout: Parallelism
 ) -> TrainingWorkload | None:
-    """The workload with its micro-batches on ``layout``, or None where the batch does not divide."""
+    """Returns the workload with its micro-batches on ``layout``, or None if the batch does not divide."""
     count = _count_micro_batches(given, layout)
     return None if count is None else workload._replace(micro_batches=count)
 
 
 def resolve_total_tokens(given: TrainingWorkloadInput, global_batch_size: int | None) -> float | None:
-    """Tokens that the run has in all, if the question gives a total."""
+    """Returns the total tokens of the run, or None if the question gives no total."""
     if given.total_steps is not MISSING and global_batch_size is None:
-        detail = "total_steps needs the sequences of a step: give global_batch_size or a layout"
+        detail = "total_steps needs the number of sequences per step: give global_batch_size or parallelism"
         raise PlanningError("BATCH_REQUIRED", "/workload/total_steps", detail)
     sample_tokens = given.sequence_length * (2 if given.objective in PAIRED else 1)
     totals = {
@@ -261,22 +261,24 @@ def resolve_total_tokens(given: TrainingWorkloadInput, global_batch_size: int | 
     stated = [(name, n * factor) for name, (n, factor) in totals.items() if n is not MISSING]
     if len(stated) > 1:
         names = " and ".join(name for name, _ in stated)
-        raise PlanningError("TOTAL_CONFLICT", f"/workload/{stated[1][0]}", f"give one of {names}")
+        raise PlanningError("TOTAL_CONFLICT", f"/workload/{stated[1][0]}", f"give only one of {names}")
     return float(stated[0][1]) if stated else None
 
 
 def check_adaptation(workload: TrainingWorkload, model: ResolvedModel) -> None:
-    """Refuse an optimizer or an adaptation that the model says too little for."""
+    """Refuses an optimizer or an adaptation that needs shapes which the model does not give."""
     kind, profile = workload.adaptation.kind, model.profile
     by_element = workload.optimizer in OPTIMIZER_STATES or workload.optimizer in EIGHT_BIT
     if not profile.shapes_known and not by_element:
-        detail = f"the states of {workload.optimizer.value} follow from shapes, which a count does not say"
+        detail = (
+            f"the states of {workload.optimizer.value} need shapes, which a parameter count does not give"
+        )
         raise PlanningError("ARCHITECTURE_REQUIRED", "/workload/optimizer", detail)
     if kind is AdaptationKind.FULL:
         return
     if not profile.shapes_known:
-        detail = f"{kind.value} stands beside matrices whose shapes a parameter count does not say"
+        detail = f"{kind.value} adapts matrices whose shapes a parameter count does not give"
         raise PlanningError("ARCHITECTURE_REQUIRED", "/workload/adaptation/kind", detail)
     if not count_trained_parameters(profile, workload.adaptation):
-        detail = "the model has none of the matrices that would be adapted"
+        detail = "the model has none of the matrices to adapt"
         raise PlanningError("NOTHING_TRAINED", "/workload/adaptation", detail)

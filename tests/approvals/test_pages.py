@@ -68,14 +68,14 @@ class TestReading:
         assert f'<a href="{page}">{asked.quote["name"]}</a>' in inbox.text
         amount = asked.quote["headlines"]["total"]["amount"]
         assert f"{float(amount):,.2f}" in inbox.text
-        assert "Nothing waits" in Reader(callers.client, "eve").get("/approvals").text
+        assert "No approval needs your decision" in Reader(callers.client, "eve").get("/approvals").text
 
     def test_the_page_is_the_report_and_who_has_to_decide(self, ada, asked, page):
         seen = ada.get(page)
         assert heading(seen) == asked.quote["name"]
         for text in (
             asked.quote["content_digest"],
-            "What is decided",
+            "Summary",
             "Your decision",
             "1 of <bdi>ada</bdi>",
         ):
@@ -131,7 +131,7 @@ class TestReading:
         amended = asked.asker.post(f"/v1/quotes/{asked.quote['id']}:amend", sent)
         assert amended.status_code == 201, amended.text
         seen = ada.get(f"/approvals/{amended.json()['id']}").text
-        assert "What changed since version 1" in seen
+        assert "Changes since version 1" in seen
         assert "+100.0%" in seen
         before, after = (
             Decimal(one["headlines"]["total"]["amount"]) for one in (asked.quote, amended.json())
@@ -181,22 +181,24 @@ class TestWhatAButtonDoes:
         total = Decimal(asked.quote["headlines"]["total"]["amount"])
         words = said(ada.get(page), "approving")
         assert words.startswith(f"Approve: you approve {total:,f} USD for a run of ")
-        assert "it completes the step “step”, which is the last one: the quote is approved" in words
-        taken = f"{total:,f} USD of the budget budget-{center}"
+        assert "it completes the step “step”, which is the last approval: the quote is approved" in words
+        taken = f"{total:,f} USD from the budget budget-{center}"
         left = f"(1,000.00 USD left before, {1000 - total:,f} USD after)"
         assert f"this is committed: {taken} {left}." in words
-        assert re.search(r"It can be done until \d+ \w+ 20\d\d, \d\d:\d\d UTC\.$", words)
+        assert re.search(r"The decision is due by \d+ \w+ 20\d\d, \d\d:\d\d UTC\.$", words)
         assert "nothing is committed" in said(ada.get(page), "rejecting")
         assert asked.decisions() == [], "it was tried, and undone"
         done = ada.decide(page)
-        assert f"The quote is approved, and this was committed: {total:,f}\xa0USD of the budget" in done.text
+        assert (
+            f"The quote is approved, and this was committed: {total:,f}\xa0USD from the budget" in done.text
+        )
 
     def test_a_budget_that_refuses_is_told_before(self, callers, ada, budget):
         center = budget("0.01", enforcement="block")
         asked = RequestedApproval(Actor(callers), ADA, quorum=1, quoted={"cost_center_id": center})
         page = f"/approvals/{asked.approval['id']}"
         words = said(ada.get(page), "approving")
-        assert words.startswith("Approve: it would be refused as things are: ")
+        assert words.startswith("Approve: it would currently be refused: ")
         assert f"budget-{center}" in words
         assert ada.decide(page).status_code == 409
         assert asked.state() == "pending"
@@ -213,7 +215,7 @@ class TestWhatAButtonDoes:
                 setattr(row, member, ends)
                 setattr(row, late, ends + timedelta(days=1))
             assert said(ada.get(page), "approving").endswith(
-                "It can be done until 2 January 2099, 03:04 UTC."
+                "The decision is due by 2 January 2099, 03:04 UTC."
             )
 
     def test_one_of_several_says_what_is_still_needed(self, callers, ada, budget):
@@ -222,12 +224,13 @@ class TestWhatAButtonDoes:
         needed = "the step “step” needs 1 more of its 2 approvals, by dave@example.org"
         words = said(ada.get(page), "approving")
         assert f"; then {needed}" in words
-        assert "; nothing is committed before that." in words
+        assert "; nothing is committed until then." in words
         spent = budget("0.01")
         other = RequestedApproval(Actor(callers), ADA, DAVE, quoted={"cost_center_id": spent})
         words = said(ada.get(f"/approvals/{other.approval['id']}"), "approving")
         assert (
-            f"and as things are it would be 105.33 USD of the budget budget-{spent} (0.01 USD left" in words
+            f"and the commitment would currently be 105.33 USD from the budget budget-{spent} (0.01 USD left"
+            in words
         )
         assert "it is exceeded" in words
         done = ada.decide(page)
@@ -243,7 +246,7 @@ class TestWhatAButtonDoes:
         assert made.status_code == 201, made.text
         page = f"/approvals/{asked.approval['id']}"
         place = boss.name.partition(":")[2]
-        assert f", as delegate in the place of {place} (API key);" in said(ada.get(page), "approving")
+        assert f", as delegate of {place} (API key);" in said(ada.get(page), "approving")
         ada.decide(page)
         assert [(one["decided_by"], one["approver"]) for one in asked.decisions()] == [(ADA, boss.name)]
 
@@ -263,12 +266,12 @@ class TestDeciding:
         sent = {**form.hidden, "decision": "reject", "comment": ""}
         assert [ada.send(page, sent).status_code for _ in range(2)] == [303, 303]
         other = ada.send(page, {**sent, "decision": "approve"})
-        assert (other.status_code, "You have decided otherwise" in other.text) == (409, True)
+        assert (other.status_code, "You have already made the opposite decision" in other.text) == (409, True)
         assert [one["decision"] for one in asked.decisions()] == ["reject"]
 
     def test_what_was_not_seen_is_not_decided(self, ada, asked, page):
         changed = ada.decide(page, comment="kept", content_digest="0" * 64)
-        assert (changed.status_code, "Nothing was decided" in changed.text) == (409, True)
+        assert (changed.status_code, "No decision was made" in changed.text) == (409, True)
         assert ">kept</textarea>" in changed.text
         assert asked.decisions() == []
 
@@ -283,7 +286,7 @@ class TestDeciding:
         assert late.status_code == 409
         for seen in (late, ada.get(page)):
             assert "The quote was amended" in seen.text
-            assert "Version 2 stands instead of version 1" in seen.text
+            assert "Version 2 replaces version 1" in seen.text
             assert f'<a href="/approvals/{amended["id"]}">' in seen.text
             assert "rental/price_per_device_hour/amount</code>: 2.5 → 5" in seen.text
             assert "<textarea" not in seen.text
@@ -317,7 +320,7 @@ class TestDeciding:
             row.asked_by = [*row.asked_by, ADA]
         assert "<textarea" not in asker.get(page).text
         refused = asker.send(page, {**form.hidden, "decision": "approve"})
-        assert (refused.status_code, "Nobody decides what they have asked" in refused.text) == (403, True)
+        assert (refused.status_code, "You cannot decide on your own request" in refused.text) == (403, True)
         assert asked.decisions() == []
 
 

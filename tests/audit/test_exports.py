@@ -120,7 +120,7 @@ class TestFile:
         append_line(file, b"{}\n")
         write = os.write
         monkeypatch.setattr(os, "write", lambda descriptor, data: write(descriptor, data[:1]))
-        with pytest.raises(OSError, match="no room"):
+        with pytest.raises(OSError, match="no space"):
             append_line(file, b"{}\n")
         assert file.read_bytes() == b"{}\n"
 

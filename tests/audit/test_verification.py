@@ -303,7 +303,7 @@ class TestExpectedHeads:
         line = json.dumps({"heads": [{"tenant_id": "a", "sequence": 1, "hash": "x"}]})
         assert parse_exported_heads([line, "\n", line]) == [ChainHead("a", 1, "x")]
         for broken in ("{", "[]", '{"heads": [1]}', '{"heads": [{}]}', "7"):
-            with pytest.raises(ValueError, match="line 2 is no export"):
+            with pytest.raises(ValueError, match="line 2 is not an export"):
                 parse_exported_heads([line, broken])
 
 

@@ -96,7 +96,7 @@ def test_a_served_model_is_asked_about_alike(asking):
         accelerator_count="1",
         utilization_percent="",
     )
-    assert "Where the time of a request goes" in Page(text).charts
+    assert "Time of a request by phase" in Page(text).charts
     assert fields(text)["workload"] == "inference"
     assert "<option selected>llama-3.1-8b</option>" in text
 
@@ -108,11 +108,11 @@ def test_a_served_model_is_asked_about_alike(asking):
         ("accelerator_count", "1,000", "Must be a number such as 1500 or 0.12, without separators."),
         ("accelerator_count", "1.5", "Must be a whole number."),
         ("currency_code", "", "Is needed with a price."),
-        ("time_zone", "Mars/Phobos", "Is no time zone such as Europe/Berlin."),
+        ("time_zone", "Mars/Phobos", "Must be a time zone such as Europe/Berlin."),
         ("starts_on", "2027-13", "Must be a day such as 2027-01-25 or a month such as 2027-01."),
         ("starts_on", "20270125", "Must be a day such as 2027-01-25 or a month such as 2027-01."),
-        ("precision", "fp1", "Choose one of the list."),
-        ("question", "why", "Choose what is to be answered."),
+        ("precision", "fp1", "Must be one of the list."),
+        ("question", "why", "Choose a question."),
         ("supply", "", "Is needed."),
         ("config", "{", "Is not JSON: EOF while parsing an object at line 1 column 1."),
         ("config", "[1]", 'Must be an object, such as {"model_type": "llama", ...}.'),
@@ -128,7 +128,7 @@ def test_a_served_model_is_asked_about_alike(asking):
             "Must be a number such as 1500 or 0.12, without separators.",
         ),
         ("utilization_percent", "120", "Is too small or too large."),
-        ("accelerator", "abacus", "The catalog has no row of this id or alias."),
+        ("accelerator", "abacus", "The catalog has no row with this id or alias."),
         ("currency_code", "dollars", "Must be a code of three letters, such as EUR."),
         ("pue", "0.5", "Input should be greater than or equal to 1."),
         ("model", "", "Choose a model, give its number of parameters, or paste its config.json."),
@@ -165,15 +165,15 @@ def remarks(text, name):
         (
             {"question": "memory", "utilization_percent": "30"},
             "utilization_percent",
-            "the question that is chosen does not depend on it",
+            "the chosen question does not depend on it",
         ),
         (
             {"offer": "crusoe-h100-sxm-80gb-on-demand", "price_per_device_hour": "9"},
             "price_per_device_hour",
-            "“Offer of the catalog” takes its place",
+            "“Offer of the catalog” replaces it",
         ),
-        ({"model": "gpt2"}, "model", "“Parameters” takes its place"),
-        ({"time_zone": "Europe/Berlin"}, "time_zone", "it counts with a tariff or a start only"),
+        ({"model": "gpt2"}, "model", "“Parameters” replaces it"),
+        ({"time_zone": "Europe/Berlin"}, "time_zone", "it only applies with a tariff or a start"),
     ],
 )
 def test_what_is_filled_in_and_not_used_is_said(asking, typed, name, said):
@@ -193,7 +193,7 @@ def test_what_the_form_said_by_itself_is_not_listed_as_unused(asking):
 def test_a_price_that_cannot_be_had_any_more_is_said_at_its_offer(asking):
     text = asking(ANSWER, offer="aws-p5-48xlarge-us-east-1-capacity-block")
     assert remarks(text, "offer").startswith(
-        "The price held until 2024-12 and cannot be had any more. How long a block lasts is not given"
+        "The price was valid until 2024-12 and has expired. The length of a block is not given"
     )
 
 
@@ -206,7 +206,7 @@ def test_all_that_is_wrong_is_said_at_once(asking):
 
 def test_a_workload_is_chosen(asking):
     text = asking(WRONG, workload="dreaming")
-    assert "Say what the devices are to do." in text
+    assert "Choose a workload." in text
 
 
 def test_what_is_typed_is_never_markup(asking):
@@ -331,7 +331,7 @@ def test_memory_is_asked_without_devices(asking):
     known = {"model": "gpt2", "parameters_billions": ""}
     text = asking(ANSWER, question="memory", accelerator="", total_tokens_billions="", **known)
     assert remarks(text, "accelerator_count") == "Not used: no accelerator is chosen."
-    assert "what it has is not known" in text
+    assert "its capacity is unknown" in text
 
 
 def test_a_form_of_another_session_is_refused(asking):

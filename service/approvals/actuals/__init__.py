@@ -1,1 +1,1 @@
-"""What was billed, beside what was quoted."""
+"""Actuals: imported bills, compared with quotes."""

@@ -1,4 +1,4 @@
-"""How far quotes were off what was billed for them."""
+"""Accuracy of quotes against their bills."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
@@ -20,7 +20,7 @@ from service.resolve.catalog import CatalogView
 
 
 class _QuoteComparison(NamedTuple):
-    """A quote and what was billed for it."""
+    """A quote and its billed charges."""
 
     quote: Mapping[str, Any]
     actuals: QuoteActuals
@@ -29,15 +29,15 @@ class _QuoteComparison(NamedTuple):
 def compare_quote_actuals(
     session: Reader, tenant_id: str, quote_id: str, catalog: CatalogView
 ) -> QuoteActuals:
-    """What was billed for one quote."""
-    quotes.get_quote(session, tenant_id, quote_id)  # refuses one that there is not
+    """Returns the billed charges of one quote, compared with the quote."""
+    quotes.get_quote(session, tenant_id, quote_id)  # raises if there is none
     charges = repository.list_charged(session, tenant_id, quote_id)
     (found,) = _compare_quotes(session, tenant_id, {quote_id: charges}, catalog)
     return found.actuals
 
 
 def compute_accuracy(session: Reader, tenant_id: str, catalog: CatalogView) -> ActualsAccuracy:
-    """The errors of every quote that was billed for."""
+    """Returns the errors of every quote with billed charges."""
     by_quote: dict[str, list[QuoteCharge]] = defaultdict(list)
     for charge in repository.list_charged(session, tenant_id):
         by_quote[charge.quote_id].append(charge)

@@ -1,9 +1,8 @@
-"""What was billed for a quote, beside what the quote says of the time that is billed.
+"""Comparison of billed charges with the quote, over the time that bills cover.
 
-A month of a year's run is compared with that month: as long as bills do not speak for all of the run, charges
-of other days are left out and told. Once they do, everything counts, a run that took longer too. Bills speak
-for a billing period whether they charge something in it or not, so that a run which ends early is found to be
-cheaper, and not shorter.
+A month of a year's run is compared with that month: until bills cover the whole run, charges of other days
+are left out and reported. Once they do, everything counts, even of a run that took longer. Bills cover a
+billing period even if they have no charge in it, so that a run that ends early is cheaper, not shorter.
 """
 
 from collections import defaultdict
@@ -27,21 +26,21 @@ from service.planning.cost.exchange import ExchangeRates
 from service.schemas.base import EstimateGap
 
 _LEFT_OUT: Final[Mapping[ExcludedChargesCode, str]] = {
-    "OUTSIDE_RUN": "charges of days outside of the run as quoted, which is not billed to its end yet",
-    "NOT_COVERED": "charges, such as corrections, of days of the run for which no bill speaks",
+    "OUTSIDE_RUN": "charges of days outside of the run as quoted, which is not yet billed to its end",
+    "NOT_COVERED": "charges, such as corrections, of days of the run that no bill covers",
 }
 _TICK: Final = timedelta(microseconds=1)
 _GAPS: Final = {
     "NO_ACTUALS": ("/effective", "no bill that counts has a charge for this quote"),
     "RATE_UNKNOWN": ("/effective", "a charge is in a currency without an exchange rate to that of the quote"),
     "TOTAL_UNKNOWN": ("/expected", "the quote has no total"),
-    "DURATION_UNKNOWN": ("/covered_share", "the quote does not say how long the run lasts"),
-    "NOTHING_EXPECTED": ("/ratio", "the quote expects no cost in the time that is billed"),
+    "DURATION_UNKNOWN": ("/covered_share", "the quote has no duration of the run"),
+    "NOTHING_EXPECTED": ("/ratio", "the quote expects no cost in the billed time"),
 }
 
 
 class ExpectedCharge(NamedTuple):
-    """A part of what a quote says: an amount that falls due over a period, or at once at its start."""
+    """An expected charge of a quote: an amount that falls due over a period, or at once at its start."""
 
     service_category: str | None
     amount: Decimal
@@ -56,7 +55,7 @@ def compare_charges(
     periods: Iterable[ActualsPeriodRow],
     rates: ExchangeRates,
 ) -> QuoteActuals:
-    """A quote beside its charges; ``focus`` are its own charges as it expects them."""
+    """Compares a quote with its charges. ``focus`` are the charges that the quote expects."""
     total = quote["headlines"].get("total")
     answer: QuoteActuals = {
         "quote_id": quote["id"],
@@ -94,7 +93,7 @@ def compare_charges(
     answer["starts_at"], answer["ends_at"] = run
     covered_share = _compute_covered_share(run, covered)
     answer["covered_share"] = float(covered_share)
-    # What is bought is charged when it is ordered, whenever the run begins.
+    # Purchases are charged at the order, not at the start of the run.
     all_counts = covered_share == 1 or any(part.at_once and part.amount for part in parts)
     left_out = {} if all_counts else _group_left_out(charges, run, covered)
     answer["left_out"] = [
@@ -113,7 +112,7 @@ def compare_charges(
 def _group_left_out(
     charges: Iterable[QuoteCharge], run: Period, covered: Sequence[Period]
 ) -> dict[ExcludedChargesCode, list[QuoteCharge]]:
-    """Charges of days of which nobody can say yet what the quote expects of them."""
+    """Returns charges of days for which the expectation of the quote is not yet known."""
     found: dict[ExcludedChargesCode, list[QuoteCharge]] = defaultdict(list)
     for charge in charges:
         start = _to_midnight(charge.day)
@@ -167,7 +166,7 @@ class _BilledAmounts(NamedTuple):
 def _sum_spent(
     charges: Iterable[QuoteCharge], currency_code: str, rates: ExchangeRates
 ) -> dict[str | None, _BilledAmounts] | None:
-    """What was charged by category of service, in one currency; None where a rate is unknown."""
+    """Returns charges by service category in one currency, or None if a rate is unknown."""
     spent: dict[str | None, _BilledAmounts] = {}
     for charge in charges:
         on = charge.imported_at.date()
@@ -187,7 +186,7 @@ def _to_midnight(day: str) -> datetime:
 
 
 def _merge_periods(periods: Iterable[Period]) -> list[Period]:
-    """Periods one after the other, none of which meet."""
+    """Merges periods that overlap or touch."""
     apart: list[Period] = []
     for period in sorted(periods):
         if apart and period.start <= apart[-1].end:
@@ -198,7 +197,7 @@ def _merge_periods(periods: Iterable[Period]) -> list[Period]:
 
 
 def _compute_covered_share(period: Period, covered: Iterable[Period], *, at_once: bool = False) -> Decimal:
-    """How much of a period is covered; of what falls due at once all or nothing."""
+    """Returns the covered share of a period, 0 or 1 for a charge that falls due at once."""
     if at_once or period.start == period.end:
         return Decimal(any(each.start <= period.start < each.end for each in covered))
     met = (min(each.end, period.end) - max(each.start, period.start) for each in covered)
@@ -207,7 +206,7 @@ def _compute_covered_share(period: Period, covered: Iterable[Period], *, at_once
 
 
 def _build_expected_parts(focus: str | None, total: Mapping[str, str], run: Period) -> list[ExpectedCharge]:
-    """The charges of a quote; where it has none that make its total, the total evenly over the run."""
+    """Returns the charges of a quote, or its total spread over the run if they do not add up to it."""
     whole = Decimal(total["amount"])
     rows = [] if focus is None else read_focus(focus).rows
     same = all(row.currency_code == total["currency_code"] for row in rows)
@@ -227,7 +226,7 @@ def _build_expected_parts(focus: str | None, total: Mapping[str, str], run: Peri
 def _build_services(
     spent: Mapping[str | None, _BilledAmounts], expected: Mapping[str | None, Decimal], currency_code: str
 ) -> list[ServiceCategoryActuals]:
-    # What is expected of no category in particular is that of all of them.
+    # An expectation without a category covers all categories.
     by_service = {} if set(expected) == {None} else expected
     names = sorted({*spent, *by_service}, key=lambda name: name or "")
     return [_build_service(name, spent.get(name), by_service.get(name), currency_code) for name in names]

@@ -1,27 +1,30 @@
-"""What can go wrong with actuals."""
+"""Problems of actuals."""
 
 from service.kit.http.problems import Conflict, NotFound, Unprocessable
 
 
 class ActualsNotFound(NotFound):
-    """There is no such import."""
+    """The import does not exist."""
 
-    code, title = "ACTUALS_NOT_FOUND", "There are no imported actuals of this id"
+    code, title = "ACTUALS_NOT_FOUND", "There are no imported actuals with this id"
 
 
 class ActualsRefused(Unprocessable):
-    """The table is not in the columns of FOCUS, or a row of it is wrong: the bill would not be whole."""
+    """The table does not have the columns of FOCUS, or a row is invalid.
+
+    Bills are imported completely or not at all.
+    """
 
     code, title = "ACTUALS_REFUSED", "The bill cannot be imported"
 
 
 class ImportedBefore(Conflict):
-    """The same table counts or has counted: it would count twice, or take the place of a later one."""
+    """The same table was imported before: it would count twice or replace a later one."""
 
     code, title = "IMPORTED_BEFORE", "The same bill was imported before"
 
 
 class ActualsWithdrawn(Conflict):
-    """The import counts no longer already."""
+    """The import was already withdrawn."""
 
-    code, title = "ACTUALS_WITHDRAWN", "The import is withdrawn already"
+    code, title = "ACTUALS_WITHDRAWN", "The import was already withdrawn"

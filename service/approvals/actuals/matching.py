@@ -1,4 +1,4 @@
-"""What the rows of a bill belong to, and what they come to by day."""
+"""Owners of the rows of a bill, and sums of its charges by day."""
 
 import re
 from collections import defaultdict
@@ -15,26 +15,28 @@ QUOTE: Final = "quote_id"
 CENTER: Final = "cost_center_id"
 _QUOTE_ID: Final = re.compile(r"[0-9a-f]{32}")
 _DIGITS: Final = 80
-"""More than a cost and the microseconds of ten years have together: parts of a cost add up to it."""
+"""Precision of the sums. It exceeds the digits of a cost and the microseconds of ten years, so that parts add
+up.
+"""
 
 
 MOST_DAYS: Final = 100_000
-"""Days of all charges of a bill, those of the same for the same period counted once."""
+"""Largest number of days of all charges of a bill. Charges for the same owner and period count once."""
 
 
 class TooManyDaysError(ValueError):
-    """The charges of a bill go over more days than are kept of one."""
+    """The charges of a bill cover more days than the limit."""
 
 
 class ChargeOwner(NamedTuple):
-    """What a row belongs to."""
+    """Quote and cost centre of a row."""
 
     quote_id: str | None
     cost_center_id: str | None
 
 
 class ChargeKey(NamedTuple):
-    """What charges are added up by."""
+    """Key by which charges are summed."""
 
     billing_starts_at: datetime
     day: str
@@ -51,16 +53,16 @@ class ChargeAmounts(NamedTuple):
 
 
 def get_own_tag(row: BilledRow, name: str) -> str | None:
-    """A tag of ours; providers may put a word of their own and a colon or a stroke before its name."""
+    """Returns a tag of the service. Providers may add a prefix with a colon or a slash to its name."""
     found = (value for key, value in row.tags.items() if re.split(r"[:/]", key)[-1] == name)
     return row.tags.get(name) or next(found, None)
 
 
 def drop_double_commitments(rows: Sequence[BilledRow]) -> tuple[list[BilledRow], int]:
-    """Rows in which no commitment counts both when it is bought and when it is used; how many were changed.
+    """Returns rows in which no commitment counts twice, and the number of changed rows.
 
-    The effective cost of a purchase that covers other charges is 0, as the specification says. Where a bill
-    says otherwise and has charges of the commitment as well, those count.
+    The effective cost of a purchase that covers other charges is 0, as the specification says. If a bill has
+    another cost and also charges of the commitment, the charges count.
     """
     used = {row.commitment_id for row in rows if row.category != PURCHASE and row.effective != 0} - {None}
     twice = [row.category == PURCHASE and row.effective != 0 and row.commitment_id in used for row in rows]
@@ -72,13 +74,13 @@ def drop_double_commitments(rows: Sequence[BilledRow]) -> tuple[list[BilledRow],
 
 
 def list_quote_ids(rows: Iterable[BilledRow]) -> set[str]:
-    """Quotes that rows name, whether there are such quotes or not."""
+    """Returns the ids of quotes that rows name, even of quotes that do not exist."""
     named = {get_own_tag(row, QUOTE) for row in rows}
     return {name for name in named if name is not None and _QUOTE_ID.fullmatch(name)}
 
 
 class ChargeOwners:
-    """Says what rows belong to: ``quotes`` are the cost centres of quotes that there are."""
+    """Resolver of the owners of rows. ``quotes`` maps existing quotes to their cost centres."""
 
     def __init__(self, centers: Sequence[CostCenterRow], quotes: Mapping[str, str | None]) -> None:
         self._quotes = quotes
@@ -87,14 +89,14 @@ class ChargeOwners:
         self._tags = {(tag["key"], tag["value"]): center.id for center in centers for tag in center.tags}
 
     def find_owner(self, row: BilledRow) -> ChargeOwner:
-        """What one row belongs to."""
+        """Returns the owner of one row."""
         quote_id = get_own_tag(row, QUOTE)
         if quote_id not in self._quotes:
             quote_id = None
         return ChargeOwner(quote_id, next(self._list_named_centers(row, quote_id), None))
 
     def _list_named_centers(self, row: BilledRow, quote_id: str | None) -> Iterator[str]:
-        """Cost centres that there are and that the row names, the first one counts."""
+        """Yields the existing cost centres that a row names. The first one counts."""
         names = [None if quote_id is None else self._quotes[quote_id], get_own_tag(row, CENTER)]
         yield from (name for name in names if name in self._centers and name is not None)
         yield from (self._tags[tag] for tag in row.tags.items() if tag in self._tags)
@@ -103,10 +105,10 @@ class ChargeOwners:
 
 
 def sum_by_day(rows: Iterable[tuple[BilledRow, ChargeOwner]]) -> dict[ChargeKey, ChargeAmounts]:
-    """What rows come to on each day, a charge of several days in parts by time.
+    """Returns the sums of rows on each day. Charges of several days are split by time.
 
-    Sums are exact; of what is less than a millionth the next day takes the rest, so that the days of a bill
-    together are off by half a millionth at most.
+    Sums are exact. The remainder below a millionth is carried to the next day, so that the sum of a bill's
+    days is off by at most half a millionth.
     """
     with localcontext(prec=_DIGITS):
         exact: dict[ChargeKey, dict[str, list[Decimal]]] = {}
@@ -129,11 +131,11 @@ def _build_zero_sums() -> list[Decimal]:
 def _sum_by_period(
     rows: Iterable[tuple[BilledRow, ChargeOwner]],
 ) -> dict[tuple[ChargeKey, datetime, datetime], list[Decimal]]:
-    """Sums of charges for the same over the same period; refuses periods of too many days altogether."""
+    """Returns sums of charges with equal keys and periods. Refuses too many days in total."""
     sums: dict[tuple[ChargeKey, datetime, datetime], list[Decimal]] = defaultdict(_build_zero_sums)
     for row, owner in rows:
         key = ChargeKey(row.billing_start, "", owner, row.service_category, row.currency_code)
-        # What is paid once falls due at once, for however long it is.
+        # One-time charges fall due at once, for any period.
         end = row.charge_start if row.frequency == ONE_TIME else row.charge_end
         amounts = sums[key, row.charge_start, end]
         amounts[0] += row.billed
@@ -144,7 +146,7 @@ def _sum_by_period(
 
 
 def _split_by_day(start: datetime, end: datetime) -> Iterator[tuple[str, Decimal]]:
-    """The days (UTC) of a period, each with its share of the period."""
+    """Yields the days (UTC) of a period, each with its share of the period."""
     if (end - timedelta(microseconds=1)).date() <= start.date():
         yield start.date().isoformat(), Decimal(1)
         return

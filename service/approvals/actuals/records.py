@@ -1,8 +1,7 @@
-"""What the audit holds of bills.
+"""Audit documents of bills.
 
-Of a bill it holds the digest of its row and of the billing periods in which it counts; each period has the
-digest of the charges that are kept of it, so that nobody has to read them again when a later bill takes its
-place.
+The document of a bill has the digest of its row and of the billing periods in which it counts. Each period
+has the digest of its charges, so that they need not be read again when a later bill replaces them.
 """
 
 import json
@@ -24,7 +23,7 @@ _COLUMNS: Final = tuple(ActualChargeRow.__table__.columns.keys())
 
 
 def compute_charges_digest(charges: Iterable[dict[str, Any]]) -> str:
-    """Digest of charges, in the order of their numbers."""
+    """Returns the digest of charges in the order of their numbers."""
     digest = sha256()
     for charge in charges:
         values = [_to_plain_value(charge[name]) for name in _COLUMNS]
@@ -37,13 +36,13 @@ def _to_plain_value(value: object) -> object:
 
 
 def to_audit_document(session: Session, row: ActualsImportRow) -> dict[str, Any]:
-    """All that is stored of a bill, its charges as their digests."""
+    """Returns all stored columns of a bill, with digests of its charges."""
     periods = repository.list_import_periods(session, row.tenant_id, row.id)
     return {"import": to_audit_columns(row), "periods": [to_audit_columns(period) for period in periods]}
 
 
 def find_deviations(session: Reader, tenant_id: str) -> Iterator[tuple[str, str]]:
-    """Bills that are not as they were recorded, or whose charges are not."""
+    """Yields bills that differ from the audit, or whose charges do."""
     rows = repository.list_all_imports(session, tenant_id)
     documents = ((row.id, to_audit_document(session, row)) for row in rows)
     yield from audit.find_deviations(session, tenant_id, "actuals", documents)
@@ -53,7 +52,7 @@ def find_deviations(session: Reader, tenant_id: str) -> Iterator[tuple[str, str]
 
 
 def _find_edited_imports(session: Reader, tenant_id: str) -> list[str]:
-    """Imports whose charges are others than their billing periods say."""
+    """Returns the imports whose charges differ from the digests of their billing periods."""
     said = {
         (period.import_id, period.starts_at): period.charges_sha256
         for period in repository.list_periods(session, tenant_id)

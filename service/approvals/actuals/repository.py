@@ -1,4 +1,4 @@
-"""Every query of actuals."""
+"""Queries of actuals."""
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import datetime
@@ -11,20 +11,20 @@ from service.approvals.actuals.tables import ActualChargeRow, ActualsImportRow, 
 from service.kit.database.engine import Reader, Writer, insert_new
 
 PageCursor = tuple[datetime, str]
-"""Time and id of the row that a page follows."""
+"""Time and id of the row before a page."""
 _UNIT = 1_000_000
 _AT_A_TIME = 1000
 
 
 def get_import(session: Session, tenant_id: str, import_id: str) -> ActualsImportRow | None:
-    """An import of a tenant."""
+    """Returns an import of a tenant, or None."""
     return session.get(ActualsImportRow, (tenant_id, import_id))
 
 
 def list_page(
     session: Reader, tenant_id: str, after: PageCursor | None, limit: int
 ) -> Sequence[ActualsImportRow]:
-    """Imports of a tenant, the newest first."""
+    """Returns imports of a tenant, the newest first."""
     statement = select(ActualsImportRow).where(ActualsImportRow.tenant_id == tenant_id)
     if after is not None:
         created_at, import_id = after
@@ -35,7 +35,7 @@ def list_page(
 
 
 def find_by_content(session: Session, tenant_id: str, content_sha256: str) -> ActualsImportRow | None:
-    """The last import of a table that is not withdrawn."""
+    """Returns the last import of a table that is not withdrawn, or None."""
     own = select(ActualsImportRow).where(
         ActualsImportRow.tenant_id == tenant_id,
         ActualsImportRow.content_sha256 == content_sha256,
@@ -46,7 +46,7 @@ def find_by_content(session: Session, tenant_id: str, content_sha256: str) -> Ac
 
 
 def list_counting_ids(session: Session, tenant_id: str, import_ids: Collection[str]) -> set[str]:
-    """Those of some imports that count in a billing period."""
+    """Returns the ids of the imports that count in a billing period."""
     own = select(ActualsPeriodRow.import_id).where(
         ActualsPeriodRow.tenant_id == tenant_id, ActualsPeriodRow.import_id.in_(import_ids)
     )
@@ -54,7 +54,7 @@ def list_counting_ids(session: Session, tenant_id: str, import_ids: Collection[s
 
 
 def lock_period(session: Writer, tenant_id: str, source: str, starts_at: datetime) -> ActualsPeriodRow:
-    """A billing period of a source, locked until the transaction ends; that of no import if it is new."""
+    """Returns a billing period of a source, locked until the transaction ends. A new one has no import."""
     key = {"tenant_id": tenant_id, "source": source, "starts_at": starts_at}
     insert_new(session, ActualsPeriodRow, **key, covered_until=starts_at, import_id="", charges_sha256="")
     own = select(ActualsPeriodRow).where(
@@ -66,7 +66,7 @@ def lock_period(session: Writer, tenant_id: str, source: str, starts_at: datetim
 
 
 def lock_imports(session: Writer, tenant_id: str, import_ids: Iterable[str]) -> Sequence[ActualsImportRow]:
-    """Imports, locked until the transaction ends; after their billing periods."""
+    """Returns imports, locked until the transaction ends. The locks follow those of their billing periods."""
     own = select(ActualsImportRow).where(
         ActualsImportRow.tenant_id == tenant_id, ActualsImportRow.id.in_(list(import_ids))
     )
@@ -75,7 +75,7 @@ def lock_imports(session: Writer, tenant_id: str, import_ids: Iterable[str]) -> 
 
 
 def list_import_periods(session: Session, tenant_id: str, import_id: str) -> Sequence[ActualsPeriodRow]:
-    """Billing periods in which an import counts."""
+    """Returns the billing periods in which an import counts."""
     return session.scalars(_select_import_periods(tenant_id, import_id)).all()
 
 
@@ -88,17 +88,20 @@ def _select_import_periods(tenant_id: str, import_id: str) -> Select[ActualsPeri
 
 
 def lock_import_periods(session: Writer, tenant_id: str, import_id: str) -> Sequence[ActualsPeriodRow]:
-    """Billing periods in which an import counts, locked until the transaction ends."""
+    """Returns the billing periods in which an import counts, locked until the transaction ends."""
     return session.scalars(_select_import_periods(tenant_id, import_id).with_for_update()).all()
 
 
 def list_periods(session: Session, tenant_id: str) -> Sequence[ActualsPeriodRow]:
-    """Every billing period of a tenant's bills."""
+    """Returns every billing period of a tenant's bills."""
     return session.scalars(select(ActualsPeriodRow).where(ActualsPeriodRow.tenant_id == tenant_id)).all()
 
 
 def delete_charges(session: Writer, tenant_id: str, import_id: str, starts_at: datetime) -> set[str]:
-    """Delete what an import says of a billing period; cost centres that it was charged to."""
+    """Deletes the charges of an import in a billing period.
+
+    Returns the cost centres that they belonged to.
+    """
     own = delete(ActualChargeRow).where(
         ActualChargeRow.tenant_id == tenant_id,
         ActualChargeRow.import_id == import_id,
@@ -109,14 +112,14 @@ def delete_charges(session: Writer, tenant_id: str, import_id: str, starts_at: d
 
 
 def insert_charges(session: Writer, charges: Iterable[dict[str, Any]]) -> None:
-    """Keep what was charged."""
+    """Inserts charges."""
     rows = list(charges)
     if rows:
         session.execute(insert(ActualChargeRow), rows)
 
 
 def list_all_charges(session: Reader, tenant_id: str) -> Iterator[ActualChargeRow]:
-    """Every charge of a tenant, those of a billing period of an import together, some at a time."""
+    """Yields every charge of a tenant in batches, ordered by import and billing period."""
     row = ActualChargeRow
     own = select(row).where(row.tenant_id == tenant_id)
     ordered = own.order_by(row.import_id, row.billing_starts_at, row.number)
@@ -124,12 +127,12 @@ def list_all_charges(session: Reader, tenant_id: str) -> Iterator[ActualChargeRo
 
 
 def list_all_imports(session: Reader, tenant_id: str) -> Sequence[ActualsImportRow]:
-    """All imports of a tenant."""
+    """Returns all imports of a tenant."""
     return session.scalars(select(ActualsImportRow).where(ActualsImportRow.tenant_id == tenant_id)).all()
 
 
 class QuoteCharge(NamedTuple):
-    """What an import says was charged for a quote on a day, of a category of service and in a currency."""
+    """Charge of an import for a quote on a day, in a service category and a currency."""
 
     quote_id: str
     import_id: str
@@ -143,11 +146,11 @@ class QuoteCharge(NamedTuple):
 
 
 def list_charged(session: Session, tenant_id: str, quote_id: str | None = None) -> list[QuoteCharge]:
-    """What was charged for a quote, or for every one."""
+    """Returns the charges of one quote, or of all."""
     charge, bill = ActualChargeRow, ActualsImportRow
     keys: list[Any] = [charge.quote_id, charge.import_id, bill.source, bill.created_at]
     keys += [charge.service_category, charge.currency_code, charge.day]
-    # Units and the rest apart: no sum leaves the range of 64 bits.
+    # Units and the remainder are summed separately, so that sums stay within 64 bits.
     sums = [
         part
         for amount in (charge.billed_micros, charge.effective_micros)

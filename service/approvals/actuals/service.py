@@ -1,4 +1,4 @@
-"""The rules of actuals: a bill counts whole or not at all, until a later one takes its place."""
+"""Rules of actuals: a bill counts completely or not at all, until a later one replaces it."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
@@ -43,31 +43,31 @@ from service.schemas.base import MoneyAmount
 _MOST_PERIODS: Final = 120
 _DIGITS: Final = 80
 _NOTES: Final = {
-    "NO_TAGS": "the bill has no column Tags: nothing of it names a quote",
+    "NO_TAGS": "the bill has no column Tags, so no row names a quote",
     "COMMITMENT_COUNTED": "the purchase of a commitment that other rows use: its effective cost counts there",
-    "QUOTE_UNKNOWN": "the tag quote_id names no quote that there is",
-    "ESTIMATED": "the tag estimate says that the charge is an estimate and not a bill",
-    "UNMATCHED": "the row belongs to no quote and no cost centre: it is counted here and not kept",
+    "QUOTE_UNKNOWN": "the tag quote_id names a quote that does not exist",
+    "ESTIMATED": "the tag estimate marks the charge as an estimate",
+    "UNMATCHED": "the row belongs to no quote and no cost centre: it is counted here but not stored",
 }
 
 
 class MatchedBill(NamedTuple):
-    """A bill, what its rows belong to and what they come to."""
+    """A bill with the owners of its rows and the sums of its charges."""
 
     bill: ReadBill
     owners: Sequence[ChargeOwner]
     charges: dict[ChargeKey, ChargeAmounts]
     counted_commitments: int = 0
-    """Purchases that are counted where they are used."""
+    """Number of purchases whose cost counts at their use."""
 
 
 def parse_bill(body: ActualsImportRequest) -> ReadBill:
-    """What a bill says; raises ActualsRefused where it is not whole."""
+    """Parses a bill. Raises ActualsRefused if a row is invalid."""
     bill = read_focus(body.content)
     if bill.faults:
         raise ActualsRefused("", *map(_to_field_error, bill.faults))
     if len({row.billing_start for row in bill.rows}) > _MOST_PERIODS:
-        detail = f"a bill has {_MOST_PERIODS} billing periods at most"
+        detail = f"a bill may have at most {_MOST_PERIODS} billing periods"
         raise ActualsRefused("", FieldError("/content", "TOO_MANY_PERIODS", detail))
     return bill
 
@@ -78,9 +78,9 @@ def _to_field_error(fault: LineFault) -> FieldError:
 
 
 def match_bill(session: Reader, tenant_id: str, bill: ReadBill) -> MatchedBill:
-    """What the rows of a bill belong to."""
+    """Returns a bill with the owners of its rows."""
     named = quotes.list_summaries(session, tenant_id, list_quote_ids(bill.rows))
-    # Of the versions of a quote the last one says who pays.
+    # The last version of a quote defines the cost centre.
     known = {summary["id"]: summary.get("cost_center_id") for summary in named}
     owners = ChargeOwners(cost_centers.list_all_cost_centers(session, tenant_id), known)
     found = [owners.find_owner(row) for row in bill.rows]
@@ -89,10 +89,10 @@ def match_bill(session: Reader, tenant_id: str, bill: ReadBill) -> MatchedBill:
     try:
         charges = sum_by_day(pairs)
     except TooManyDaysError as error:
-        detail = f"the charges of a bill go over {MOST_DAYS:,} days at most, all together"
+        detail = f"the charges of a bill may cover at most {MOST_DAYS:,} days in total"
         raise ActualsRefused("", FieldError("/content", "TOO_MANY_DAYS", detail)) from error
     if any(abs(amount) >= MOST_MICROS for amounts in charges.values() for amount in amounts):
-        detail = "a day comes to a million millions or more"
+        detail = "the sum of a day must be below a million millions"
         raise ActualsRefused("", FieldError("/content", "NUMBER", detail))
     return MatchedBill(bill._replace(rows=rows), found, charges, counted_commitments)
 
@@ -103,7 +103,7 @@ _NOBODY: Final = ChargeOwner(None, None)
 def store_bill(
     session: Writer, tenant_id: str, body: ActualsImportRequest, matched: MatchedBill, catalog: CatalogView
 ) -> WriteOutcome:
-    """Keep what a bill charges; in its billing periods no earlier one of the same source counts any more."""
+    """Stores the charges of a bill. Earlier bills of the source no longer count in its billing periods."""
     row = ActualsImportRow(
         tenant_id=tenant_id,
         id=uuid4().hex,
@@ -137,7 +137,10 @@ def store_bill(
 def _replace_periods(
     session: Writer, row: ActualsImportRow, charges: Sequence[dict[str, Any]], replaces: str | None
 ) -> tuple[set[str], list[WriteOutcome]]:
-    """Let an import count in its billing periods; whom earlier ones were charged to, and how they change."""
+    """Makes an import count in its billing periods.
+
+    Returns affected cost centres and changes of earlier imports.
+    """
     starts = {datetime.fromisoformat(period["starts_at"]): period for period in row.periods}
     places = [repository.lock_period(session, row.tenant_id, row.source, each) for each in sorted(starts)]
     _check_not_imported(session, row, replaces)
@@ -162,13 +165,13 @@ def _replace_periods(
 
 
 def _check_not_imported(session: Writer, row: ActualsImportRow, replaces: str | None) -> None:
-    """Refuse a bill that was imported before, unless it says so."""
+    """Refuses a bill that was imported before, unless it replaces that import."""
     known = repository.find_by_content(session, row.tenant_id, row.content_sha256)
     if known is not None and (replaces, row.source) != (known.id, known.source):
-        detail = f"as import {known.id} of {known.source}: withdraw that, or say that this one replaces it"
+        detail = f"as import {known.id} of {known.source}: withdraw that import or name it in replaces"
         raise ImportedBefore("", FieldError("/content", "IMPORTED_BEFORE", detail))
     if known is None and replaces is not None:
-        detail = "no import of this id has the same table"
+        detail = "no import with this id has the same table"
         raise ActualsRefused("", FieldError("/replaces", "UNKNOWN_REFERENCE", detail))
 
 
@@ -207,7 +210,7 @@ def _build_periods(matched: MatchedBill, at: datetime) -> Iterator[dict[str, Any
         rows[row.billing_start].append((row, owner))
     for starts_at, of_period in sorted(rows.items()):
         ends_at = max(row.billing_end for row, _ in of_period)
-        # What is paid for a month or once says nothing of how far the use of a month is known.
+        # Monthly and one-time charges do not show how far the usage of a month is known.
         used = [row.charge_end for row, _ in of_period if row.frequency in (None, USAGE_BASED)]
         last = max(used or (row.charge_end for row, _ in of_period))
         covered = ends_at if ends_at <= at else max(starts_at, min(ends_at, last))
@@ -240,20 +243,23 @@ _MEMBERS: Final = (
 
 
 def to_response(row: ActualsImportRow, counting: set[str]) -> dict[str, Any]:
-    """An import as callers see it; ``counting`` are those that count in a billing period."""
+    """Returns the representation of an import.
+
+    ``counting`` are the imports that count in a billing period.
+    """
     state = "active" if row.id in counting else "superseded"
     document = {name: value for name in _MEMBERS if (value := getattr(row, name)) is not None}
     return document | {"state": state if row.withdrawn_at is None else "withdrawn"}
 
 
 def list_imports(session: Reader, tenant_id: str, rows: Sequence[ActualsImportRow]) -> list[dict[str, Any]]:
-    """Imports as lists show them."""
+    """Returns the representations of imports in lists."""
     counting = repository.list_counting_ids(session, tenant_id, [row.id for row in rows])
     return [to_response(row, counting) for row in rows]
 
 
 def get_import(session: Reader, tenant_id: str, import_id: str) -> dict[str, Any]:
-    """One import."""
+    """Returns one import."""
     return list_imports(session, tenant_id, [_get_import_row(session, tenant_id, import_id)])[0]
 
 
@@ -265,7 +271,7 @@ def _get_import_row(session: Session, tenant_id: str, import_id: str) -> Actuals
 
 
 def withdraw_import(session: Writer, tenant_id: str, import_id: str, reason: str) -> WriteOutcome:
-    """Let an import count no longer; what an earlier one said of its months does not come back."""
+    """Withdraws an import. Earlier imports of its billing periods do not count again."""
     _get_import_row(session, tenant_id, import_id)
     periods = repository.lock_import_periods(session, tenant_id, import_id)
     (row,) = repository.lock_imports(session, tenant_id, [import_id])
@@ -274,7 +280,7 @@ def withdraw_import(session: Writer, tenant_id: str, import_id: str, reason: str
     before = to_audit_document(session, row)
     for period in periods:
         repository.delete_charges(session, tenant_id, import_id, period.starts_at)
-        # Kept, because another import may wait for it; of nobody it speaks for no time.
+        # Kept, since another import may wait for the row; a period without an import has no charges.
         period.import_id, period.charges_sha256, period.covered_until = "", "", period.starts_at
     row.withdrawn_at, row.reason = now(), reason
     session.flush()

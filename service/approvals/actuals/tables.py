@@ -1,4 +1,4 @@
-"""Imported bills, and what of them belongs to quotes and cost centres."""
+"""Tables of imported bills and their charges for quotes and cost centres."""
 
 from datetime import datetime
 from typing import Any
@@ -10,7 +10,7 @@ from service.kit.database.engine import Base, Json, UtcDateTime
 
 
 class ActualsImportRow(Base):
-    """A bill as it was read; the file itself is not kept."""
+    """An imported bill. The file itself is not stored."""
 
     __tablename__ = "actuals_imports"
     __table_args__ = (Index("ix_actuals_imports_listed", "tenant_id", "created_at", "id"),)
@@ -23,7 +23,7 @@ class ActualsImportRow(Base):
     row_count: Mapped[int] = mapped_column(BigInteger)
     matched_row_count: Mapped[int] = mapped_column(BigInteger)
     periods: Mapped[list[dict[str, Any]]] = mapped_column(Json)
-    """Its billing periods with their sums."""
+    """Billing periods of the bill with their sums."""
     notes: Mapped[list[dict[str, Any]]] = mapped_column(Json)
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)
     withdrawn_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
@@ -31,7 +31,10 @@ class ActualsImportRow(Base):
 
 
 class ActualsPeriodRow(Base):
-    """Which import counts for a billing period of a source; imports of one wait for each other here."""
+    """Import that counts for a billing period of a source.
+
+    Concurrent imports of a period wait for this row.
+    """
 
     __tablename__ = "actuals_periods"
     __table_args__ = (Index("ix_actuals_periods_import", "tenant_id", "import_id"),)
@@ -42,11 +45,11 @@ class ActualsPeriodRow(Base):
     covered_until: Mapped[datetime] = mapped_column(UtcDateTime)
     import_id: Mapped[str] = mapped_column(String(100))
     charges_sha256: Mapped[str] = mapped_column(String(64))
-    """Digest of the charges that are kept of it."""
+    """Digest of the stored charges of the period."""
 
 
 class ActualChargeRow(Base):
-    """What was charged on a day for a quote or to a cost centre, as far as it counts."""
+    """A charge that counts, of a day, for a quote or a cost centre."""
 
     __tablename__ = "actual_charges"
     __table_args__ = (
@@ -58,7 +61,7 @@ class ActualChargeRow(Base):
     import_id: Mapped[str] = mapped_column(String(100), primary_key=True)
     number: Mapped[int] = mapped_column(BigInteger, primary_key=True)
     billing_starts_at: Mapped[datetime] = mapped_column(UtcDateTime)
-    """Start of the billing period on the bill of which it is."""
+    """Start of the billing period of the charge's bill."""
     day: Mapped[str] = mapped_column(String(10))
     quote_id: Mapped[str | None] = mapped_column(String(100))
     cost_center_id: Mapped[str | None] = mapped_column(String(100))

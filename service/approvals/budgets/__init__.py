@@ -1,1 +1,1 @@
-"""Cost centres, their budgets, what is committed of them, and what was spent."""
+"""Budgets of cost centres, with their commitments and spending."""

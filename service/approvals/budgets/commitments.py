@@ -1,7 +1,7 @@
-"""What approvals take of budgets: told when they are asked for, committed when they are made, released.
+"""Commitments of approvals to budgets: estimated at submission, made at the approval, released later.
 
-A commitment is a fact of the approval, in the currency of its quote. Whoever commits for a cost centre locks
-it, and so does whoever writes a budget of it: two approvals never take the same money.
+A commitment belongs to the approval, in the currency of its quote. Commitments and changes of budgets lock
+the cost centre, so that two approvals never take the same money.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -40,7 +40,7 @@ from service.schemas.base import MoneyAmount
 
 
 class _BudgetShare(NamedTuple):
-    """A budget and what a quote takes of it; ``unknown`` says why nobody can tell that or what is left."""
+    """Amount that a quote takes from a budget. ``unknown`` is the code of the reason if it is unknown."""
 
     budget: BudgetRow
     quote_id: str
@@ -52,7 +52,7 @@ class _BudgetShare(NamedTuple):
 def estimate_budget_effects(
     session: Session, tenant_id: str, quote: Mapping[str, Any], rates: ExchangeRates
 ) -> list[BudgetEffect]:
-    """What the approval of a quote would take of each budget of its cost centre."""
+    """Returns the effect of a quote's approval on each budget of its cost centre."""
     center_id = quote.get("cost_center_id")
     if center_id is not None and cost_centers.get_cost_center(session, tenant_id, center_id) is None:
         raise CostCenterUnknown
@@ -63,7 +63,10 @@ def estimate_budget_effects(
 def commit_budgets(
     session: Writer, row: ApprovalRow, quote: Mapping[str, Any], at: datetime, rates: ExchangeRates
 ) -> tuple[list[BudgetEffect], tuple[WriteOutcome, ...]]:
-    """Commit what a quote needs; refuses what a budget that blocks has not left. Second: what it told."""
+    """Makes the commitment of a quote. Refuses if a blocking budget is exceeded.
+
+    Returns the effects on budgets, and other changes that it made.
+    """
     center_id = row.cost_center_id
     if center_id is not None and cost_centers.lock_cost_center(session, row.tenant_id, center_id) is None:
         raise CostCenterUnknown
@@ -86,20 +89,20 @@ def commit_budgets(
 def list_raised_budgets(
     session: Writer, tenant_id: str, quote: Mapping[str, Any], names: Collection[str]
 ) -> list[str]:
-    """Ids of the budgets that a quote takes of and that one of ``names``, or who they act for, has raised."""
+    """Returns the ids of a quote's budgets that one of ``names``, or somebody they act for, has raised."""
     due = resolve_due_period(quote, now())
     meeting = _list_meeting_budgets(session, tenant_id, quote.get("cost_center_id"), due)
     return [each.id for each in meeting if is_author(session, tenant_id, each.raised_by or (), names)]
 
 
 def release_commitment(row: ApprovalRow, at: datetime) -> None:
-    """Give back what an approval has committed and nobody has billed."""
+    """Releases the unbilled rest of an approval's commitment."""
     if row.committed_at is not None and row.released_at is None:
         row.released_at = at
 
 
 def compute_outstanding(session: Session, row: ApprovalRow, rates: ExchangeRates) -> MoneyAmount | None:
-    """What an approval has committed and nobody has billed yet; None where nobody can tell."""
+    """Returns the committed amount of an approval that is not yet billed, or None if unknown."""
     if row.committed_micros is None or row.committed_currency_code is None:
         return None
     if row.released_at is not None:
@@ -131,7 +134,7 @@ def _build_commitment(quote: Mapping[str, Any], approval_id: str, at: datetime) 
 def _build_parts(
     session: Session, tenant_id: str, center_id: str | None, commitment: QuoteCommitment, rates: ExchangeRates
 ) -> list[_BudgetShare]:
-    """What is taken of the budgets of a cost centre in whose periods the money falls due."""
+    """Returns the shares of budgets whose periods overlap the due period."""
     meeting = _list_meeting_budgets(session, tenant_id, center_id, commitment.due)
     usages = compute_usages(session, meeting, rates)
     return [_build_part(each, usages[each.id], commitment, rates) for each in meeting]
@@ -176,8 +179,8 @@ def _effect_to_response(each: _BudgetShare) -> BudgetEffect:
 
 
 def _build_reason(effect: BudgetEffect) -> FieldError:
-    """Why a budget refuses a quote."""
+    """Returns the reason why a budget refuses a quote."""
     name = f"the budget {effect['budget_id']}"
     if "unknown" in effect:
-        return FieldError("", effect["unknown"], f"nobody can tell what the quote takes of {name}")
-    return FieldError("", "BUDGET_EXCEEDED", f"{name} has less left than the quote takes of it")
+        return FieldError("", effect["unknown"], f"the amount that the quote takes from {name} is unknown")
+    return FieldError("", "BUDGET_EXCEEDED", f"{name} has less left than the quote takes")

@@ -1,39 +1,39 @@
-"""What can go wrong with budgets."""
+"""Problems of budgets."""
 
 from service.kit.http.problems import Conflict, NotFound, Unprocessable
 
 
 class BudgetNotFound(NotFound):
-    """There is no such budget."""
+    """The budget does not exist."""
 
-    code, title = "BUDGET_NOT_FOUND", "There is no budget of this id"
+    code, title = "BUDGET_NOT_FOUND", "There is no budget with this id"
 
 
 class BudgetExists(Conflict):
-    """The id is taken."""
+    """A budget with this id exists."""
 
-    code, title = "BUDGET_EXISTS", "The id is taken"
+    code, title = "BUDGET_EXISTS", "A budget with this id exists"
 
 
 class BudgetInUse(Conflict):
-    """Approvals have committed of it: they are cancelled before it goes."""
+    """The budget has commitments of approvals, which must be cancelled first."""
 
-    code, title = "BUDGET_IN_USE", "Approvals have committed of this budget"
+    code, title = "BUDGET_IN_USE", "The budget has commitments of approvals"
 
 
 class BudgetContradicts(Unprocessable):
-    """Members of the budget contradict each other or what is stored."""
+    """Members of the budget contradict each other or the stored ones."""
 
     code, title = "BUDGET_CONTRADICTS", "The budget contradicts itself"
 
 
 class BudgetExceeded(Conflict):
-    """A budget that blocks has less left than the quote takes, or nobody can tell what it takes."""
+    """A blocking budget has less left than the quote takes, or the amount is unknown."""
 
     code, title = "BUDGET_EXCEEDED", "A budget has less left than the quote takes"
 
 
 class AmountTooLarge(Conflict):
-    """The quote takes a million million units of a currency or more, which no budget holds."""
+    """The quote takes a million million units of a currency or more, the limit of budgets."""
 
-    code, title = "AMOUNT_TOO_LARGE", "The quote takes more than a budget can hold"
+    code, title = "AMOUNT_TOO_LARGE", "The quote exceeds the largest amount of a budget"

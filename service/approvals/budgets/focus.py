@@ -1,7 +1,7 @@
-"""What is taken of a budget as accountants read it: its commitments and its charges in the columns of FOCUS.
+"""Export of a budget's commitments and charges in the columns of FOCUS.
 
-Each in its own currency: what a budget converts is told by the budget. Both kinds of rows together count a
-run twice that is committed and then billed; ``x_LineName`` tells them apart.
+Each row is in its own currency, while the budget converts them. A run that is committed and then billed has
+rows of both kinds; ``x_LineName`` distinguishes them.
 """
 
 from collections.abc import Iterator
@@ -33,7 +33,7 @@ _COMPUTE: Final = ServiceCategory("Compute", "Other (Compute)", "Accelerators")
 
 
 def render_charges_csv(session: Session, budget: BudgetRow) -> str:
-    """Rows of what is committed of a budget and not released, and of what bills charge, as CSV."""
+    """Returns the unreleased commitments of a budget and the charges of bills as CSV."""
     tags = {"budget_id": budget.id, "cost_center_id": budget.cost_center_id}
     account = BillingAccount(budget.tenant_id, budget.tenant_id, tags)
     return render_csv(COLUMNS, build_focus_rows(_list_charges(session, budget), account))
@@ -49,7 +49,7 @@ def _list_charges(session: Session, budget: BudgetRow) -> Iterator[FocusCharge]:
 
 
 def _build_committed_charge(commitment: QuoteCommitment, within: Period) -> FocusCharge | None:
-    """What of a commitment falls into a period; None where nobody knows how much that is."""
+    """Returns the part of a commitment in a period, or None if its amount is unknown."""
     if commitment.micros is None or commitment.currency_code is None:
         return None
     due, at_once = commitment.due, commitment.due.start == commitment.due.end

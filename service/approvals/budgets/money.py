@@ -1,4 +1,4 @@
-"""Money as budgets keep it: whole millionths of a unit of a currency."""
+"""Money in budgets, as whole millionths of a unit of a currency."""
 
 from decimal import ROUND_HALF_EVEN, Decimal, localcontext
 from typing import Final
@@ -7,25 +7,25 @@ from service.planning.cost import round_amount
 from service.schemas.base import MoneyAmount
 
 MOST_MICROS: Final = 10**18
-"""A million million units: what is larger is no amount of a budget, and sums stay in range."""
+"""Limit of a million million units, which keeps sums in range."""
 _UNIT: Final = Decimal(1_000_000)
 _DIGITS: Final = 60
 
 
 def to_micros(amount: Decimal) -> int:
-    """An amount in millionths, half to even."""
+    """Returns an amount in millionths, rounded half to even."""
     with localcontext(prec=_DIGITS):
         return int((amount * _UNIT).to_integral_value(ROUND_HALF_EVEN))
 
 
 def to_decimal(amount_micros: int) -> Decimal:
-    """Millionths as an amount."""
+    """Returns millionths as an amount."""
     with localcontext(prec=_DIGITS):
         return amount_micros / _UNIT
 
 
 def to_money(amount_micros: int, currency_code: str) -> MoneyAmount:
-    """Millionths as callers see them: in minor units of the currency, or as exact as it takes."""
+    """Returns millionths as money, in minor units of the currency or with as many digits as needed."""
     amount = to_decimal(amount_micros)
     with localcontext(prec=_DIGITS):
         short = round_amount(amount, currency_code)

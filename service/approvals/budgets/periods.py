@@ -1,4 +1,4 @@
-"""When the money of a quote falls due, and how much of it in a budget's period."""
+"""Due periods of quotes, and their overlap with the period of a budget."""
 
 import math
 from collections.abc import Mapping
@@ -7,14 +7,14 @@ from typing import Any, NamedTuple
 
 
 class Period(NamedTuple):
-    """From a moment to another; one that is as long as nothing is a moment."""
+    """Time from a start to an end. A period of zero length is a moment."""
 
     start: datetime
     end: datetime
 
 
 def build_period(starts_on: str, ends_on: str) -> Period:
-    """The days of a budget, the last one included."""
+    """Returns the period of a budget, including its last day."""
     first, last = date.fromisoformat(starts_on), date.fromisoformat(ends_on)
     midnight = datetime.min.time()
     return Period(
@@ -24,9 +24,9 @@ def build_period(starts_on: str, ends_on: str) -> Period:
 
 
 def resolve_run_period(quote: Mapping[str, Any], begun_at: datetime) -> Period:
-    """When the run of a quote takes place: from the start that it says, else from ``begun_at``.
+    """Returns the period of a quote's run, from its start or else from ``begun_at``.
 
-    In whole seconds, as its charges are exported; a moment where nobody knows how long it lasts.
+    In whole seconds, like exported charges. A run of unknown duration is a moment.
     """
     start = datetime.fromisoformat(quote["starts_at"]) if "starts_at" in quote else begun_at
     duration = quote["headlines"].get("duration_seconds")
@@ -38,21 +38,21 @@ def resolve_run_period(quote: Mapping[str, Any], begun_at: datetime) -> Period:
 
 
 def is_purchase(quote: Mapping[str, Any]) -> bool:
-    """Whether the total is that of devices which are bought: it falls due at once, and not by the time."""
+    """Returns true if the total is a purchase, which falls due at once."""
     cost = quote.get("answers", {}).get("cost", {})
     return "purchase" in cost and "rent" not in cost and "ownership" not in cost
 
 
 def resolve_due_period(quote: Mapping[str, Any], begun_at: datetime) -> Period:
-    """When the money of a quote falls due: evenly over its run, or in the moment in which it is bought."""
+    """Returns the period in which a quote falls due: its run, or the moment of a purchase."""
     run = resolve_run_period(quote, begun_at)
     return Period(run.start, run.start) if is_purchase(quote) else run
 
 
 def prorate_amount(micros: int, whole: Period, within: Period) -> int | None:
-    """What of an amount that is spread evenly falls into a period; None where they do not meet.
+    """Returns the part of an evenly spread amount in a period, or None if they do not overlap.
 
-    Rounded at each end of the period, so that periods which follow each other share all of it.
+    Rounding is applied at each end of the period, so that consecutive periods add up to the whole.
     """
     if whole.start == whole.end:
         return micros if within.start <= whole.start < within.end else None

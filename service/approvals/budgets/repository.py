@@ -1,4 +1,4 @@
-"""Every query of budgets, and of what was committed and spent of them."""
+"""Queries of budgets, their commitments and their spending."""
 
 from collections.abc import Collection, Iterator, Sequence
 from datetime import date, datetime
@@ -17,14 +17,14 @@ _UNIT = 1_000_000
 
 
 def get_budget(session: Session, tenant_id: str, budget_id: str) -> BudgetRow | None:
-    """A budget of a tenant, as it is stored now."""
+    """Returns a budget of a tenant from the database, or None."""
     return session.get(BudgetRow, (tenant_id, budget_id), populate_existing=True)
 
 
 def list_after(
     session: Reader, tenant_id: str, after_id: str, centers: Collection[str], limit: int | None
 ) -> Sequence[BudgetRow]:
-    """Budgets of a tenant behind an id, in order of id; of some cost centres where any are named."""
+    """Returns budgets of a tenant after an id, in order of id, optionally of some cost centres."""
     own = select(BudgetRow).where(BudgetRow.tenant_id == tenant_id, BudgetRow.id > after_id)
     if centers:
         own = own.where(BudgetRow.cost_center_id.in_(centers))
@@ -32,14 +32,14 @@ def list_after(
 
 
 def list_by_centers(session: Session, tenant_id: str, centers: Collection[str]) -> Sequence[BudgetRow]:
-    """Every budget of some cost centres, in order of id."""
+    """Returns every budget of some cost centres, in order of id."""
     own = select(BudgetRow).where(BudgetRow.tenant_id == tenant_id, BudgetRow.cost_center_id.in_(centers))
     fresh = own.order_by(BudgetRow.id).execution_options(populate_existing=True)
     return session.scalars(fresh).all()
 
 
 class QuoteCommitment(NamedTuple):
-    """What an approval has committed, in the currency of its quote; None where nobody knows how much."""
+    """Commitment of an approval in the currency of its quote; None if the amount is unknown."""
 
     approval_id: str
     quote_id: str
@@ -54,7 +54,7 @@ class QuoteCommitment(NamedTuple):
 def list_commitments(
     session: Session, budget: BudgetRow, *, with_released: bool = False, limit: int | None = None
 ) -> list[QuoteCommitment]:
-    """What approvals have committed in the period of a budget, the newest first."""
+    """Returns the commitments of approvals in the period of a budget, the newest first."""
     one, within = ApprovalRow, build_period(budget.starts_on, budget.ends_on)
     told = (one.id, one.quote_id, one.quote_version, one.committed_micros, one.committed_currency_code)
     own = select(*told, one.committed_at, one.due_from, one.due_until, one.released_at).where(
@@ -72,7 +72,7 @@ def list_commitments(
 
 
 def has_commitments(session: Session, tenant_id: str, center_id: str) -> bool:
-    """Whether approvals have committed for a cost centre what is not released."""
+    """Returns true if approvals have unreleased commitments for a cost centre."""
     own = select(ApprovalRow.id).where(
         ApprovalRow.tenant_id == tenant_id,
         ApprovalRow.cost_center_id == center_id,
@@ -83,7 +83,7 @@ def has_commitments(session: Session, tenant_id: str, center_id: str) -> bool:
 
 
 class SpentAmount(NamedTuple):
-    """What was spent for a quote, or beside all, by the bills that were imported on a day."""
+    """Spending for a quote, or without one, by the bills that were imported on a day."""
 
     quote_id: str | None
     currency_code: str
@@ -92,7 +92,7 @@ class SpentAmount(NamedTuple):
 
 
 def list_spent(session: Session, budget: BudgetRow) -> list[SpentAmount]:
-    """What a cost centre has spent in the period of a budget."""
+    """Returns the spending of a cost centre in the period of a budget."""
     charge = ActualChargeRow
     return _sum_spent(
         session,
@@ -103,7 +103,7 @@ def list_spent(session: Session, budget: BudgetRow) -> list[SpentAmount]:
 
 
 class DayCharge(NamedTuple):
-    """What a bill charges a cost centre for a day."""
+    """Charge of a bill to a cost centre for a day."""
 
     import_id: str
     source: str
@@ -116,7 +116,7 @@ class DayCharge(NamedTuple):
 
 
 def list_day_charges(session: Session, budget: BudgetRow) -> Iterator[DayCharge]:
-    """What bills charge a cost centre in the period of a budget, by day."""
+    """Yields the charges of bills to a cost centre in the period of a budget, by day."""
     one, bill = ActualChargeRow, ActualsImportRow
     told = (one.import_id, bill.source, one.day, one.quote_id, one.service_category, one.currency_code)
     same = (bill.tenant_id == one.tenant_id) & (bill.id == one.import_id)
@@ -131,14 +131,14 @@ def list_day_charges(session: Session, budget: BudgetRow) -> Iterator[DayCharge]
 
 
 def list_quote_spent(session: Session, tenant_id: str, quote_id: str) -> list[SpentAmount]:
-    """What was spent on a quote, whenever that was."""
+    """Returns the spending for a quote at any time."""
     return _sum_spent(session, ActualChargeRow.tenant_id == tenant_id, ActualChargeRow.quote_id == quote_id)
 
 
 def _sum_spent(session: Session, *of_these: ColumnElement[bool]) -> list[SpentAmount]:
     charge, amount = ActualChargeRow, ActualChargeRow.effective_micros
     keys = (charge.quote_id, charge.currency_code, ActualsImportRow.created_at)
-    # Units and the rest apart: no sum leaves the range of 64 bits.
+    # Units and the remainder are summed separately, so that sums stay within 64 bits.
     sums = (func.sum(amount // _UNIT), func.sum(amount - (amount // _UNIT) * _UNIT))
     same = (ActualsImportRow.tenant_id == charge.tenant_id) & (ActualsImportRow.id == charge.import_id)
     statement = select(*keys, *sums).join(ActualsImportRow, same).where(*of_these).group_by(*keys)
@@ -149,6 +149,6 @@ def _sum_spent(session: Session, *of_these: ColumnElement[bool]) -> list[SpentAm
 
 
 def list_running_budgets(session: Session, today: str) -> Sequence[BudgetRow]:
-    """Every budget of every tenant that runs on a day."""
+    """Returns every budget that runs on a day, over all tenants."""
     own = select(BudgetRow).where(BudgetRow.starts_on <= today, BudgetRow.ends_on >= today)
     return session.scalars(own.order_by(BudgetRow.tenant_id, BudgetRow.id)).all()

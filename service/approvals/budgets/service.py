@@ -1,4 +1,4 @@
-"""The rules of budgets: made, changed, deleted, and shown with what is taken of them."""
+"""Rules of budgets: creation, change, deletion, and representation with usage."""
 
 import json
 from collections.abc import Callable, Iterator, Sequence
@@ -40,7 +40,7 @@ from service.schemas.tariffs import parse_day
 _COMMITMENTS_SHOWN: Final = 100
 _FIRST_YEAR: Final = 2000
 _LAST_YEAR: Final = 2199
-"""Like all times that callers send: no clock leaves its range."""
+"""Range of years of all dates in requests, which every clock can represent."""
 
 
 _MEMBERS: Final = (
@@ -50,13 +50,13 @@ _MEMBERS: Final = (
 
 
 def to_terms(budget: BudgetRow) -> dict[str, Any]:
-    """A budget as it was written."""
+    """Returns the terms of a budget."""
     members = {name: value for name in _MEMBERS if (value := getattr(budget, name)) is not None}
     return members | {"amount": to_money(budget.amount_micros, budget.currency_code)}
 
 
 def to_summary(budget: BudgetRow, usage: BudgetUsage) -> dict[str, Any]:
-    """A budget as callers see it, with what is taken of it."""
+    """Returns the representation of a budget with its usage."""
     currency = budget.currency_code
     return to_terms(budget) | {
         "committed": to_money(usage.committed_micros, currency),
@@ -68,7 +68,7 @@ def to_summary(budget: BudgetRow, usage: BudgetUsage) -> dict[str, Any]:
 
 
 def to_detail(session: Session, budget: BudgetRow, catalog: CatalogView) -> dict[str, Any]:
-    """A budget with what was committed of it last."""
+    """Returns a budget with its latest commitments."""
     rates = catalog.exchange_rates
     found = repository.list_commitments(session, budget, with_released=True, limit=_COMMITMENTS_SHOWN)
     commitments = [_commitment_to_response(budget, each, rates) for each in found]
@@ -90,7 +90,7 @@ def _commitment_to_response(
 
 
 def get_budget(session: Reader, tenant_id: str, budget_id: str, catalog: CatalogView) -> dict[str, Any]:
-    """One budget."""
+    """Returns one budget."""
     budget = repository.get_budget(session, tenant_id, budget_id)
     if budget is None:
         raise BudgetNotFound
@@ -98,7 +98,7 @@ def get_budget(session: Reader, tenant_id: str, budget_id: str, catalog: Catalog
 
 
 def render_focus_csv(session: Reader, tenant_id: str, budget_id: str) -> str:
-    """What is committed and charged of a budget, as CSV in the columns of FOCUS."""
+    """Returns commitments and charges of a budget as CSV in the columns of FOCUS."""
     budget = repository.get_budget(session, tenant_id, budget_id)
     if budget is None:
         raise BudgetNotFound
@@ -106,17 +106,17 @@ def render_focus_csv(session: Reader, tenant_id: str, budget_id: str) -> str:
 
 
 def list_summaries(session: Reader, rows: Sequence[BudgetRow], catalog: CatalogView) -> list[dict[str, Any]]:
-    """Budgets as lists show them."""
+    """Returns the representations of budgets in lists."""
     usages = compute_usages(session, rows, catalog.exchange_rates)
     return [to_summary(row, usages[row.id]) for row in rows]
 
 
 def create_budget(session: Writer, tenant_id: str, body: BudgetRequest, catalog: CatalogView) -> WriteOutcome:
-    """Store a new budget; what is committed and spent in its period already counts."""
+    """Stores a new budget. Existing commitments and charges in its period count."""
     if cost_centers.lock_cost_center(session, tenant_id, body.cost_center_id) is None:
         raise _build_unknown_center()
     if repository.get_budget(session, tenant_id, body.id) is not None:
-        raise BudgetExists("", FieldError("/id", "TAKEN", "a budget of this id exists"))
+        raise BudgetExists("", FieldError("/id", "TAKEN", "a budget with this id exists"))
     _check_days(body)
     members = body.model_dump(mode="json", exclude={"amount"})
     members |= {"tenant_id": tenant_id, "version": 1, "created_at": now(), "told": []}
@@ -132,7 +132,7 @@ def create_budget(session: Writer, tenant_id: str, body: BudgetRequest, catalog:
 
 
 def _build_unknown_center() -> BudgetContradicts:
-    detail = "there is no cost centre of this id"
+    detail = "there is no cost centre with this id"
     return BudgetContradicts("", FieldError("/cost_center_id", "UNKNOWN_REFERENCE", detail))
 
 
@@ -143,10 +143,10 @@ def _check_days(body: BudgetRequest) -> None:
         field = FieldError(error.pointer, error.code, error.detail)
         raise BudgetContradicts("", field) from error
     if not _FIRST_YEAR <= first.year <= last.year <= _LAST_YEAR and last >= first:
-        detail = f"a budget is of the years {_FIRST_YEAR} to {_LAST_YEAR}"
+        detail = f"a budget must lie in the years {_FIRST_YEAR} to {_LAST_YEAR}"
         raise BudgetContradicts("", FieldError("/ends_on", "DAY_UNKNOWN", detail))
     if last < first:
-        raise BudgetContradicts("", FieldError("/ends_on", "BEFORE_START", "it ends before it starts"))
+        raise BudgetContradicts("", FieldError("/ends_on", "BEFORE_START", "must not be before starts_on"))
 
 
 def _to_amount_columns(body: BudgetTerms) -> dict[str, Any]:
@@ -163,7 +163,7 @@ def change_budget(
     if_match: str,
     catalog: CatalogView,
 ) -> WriteOutcome:
-    """Store members of ``patch``, or let them wait where they let more pass."""
+    """Stores members of ``patch``, or proposes the change if it loosens the budget."""
     guarded, resource = lock_guard(session, subject.tenant_id), f"budgets/{budget_id}"
     budget = _lock_matching_row(session, subject.tenant_id, budget_id, if_match)
     check_not_waiting(session, subject.tenant_id, resource)
@@ -172,7 +172,7 @@ def change_budget(
     merged = {name: value for name, value in sent.items() if value is not None}
     body = BudgetTerms.model_validate_json(json.dumps(merged))
     if body.amount.currency_code != budget.currency_code:
-        detail = "a budget keeps its currency"
+        detail = "the currency of a budget cannot change"
         raise BudgetContradicts("", FieldError("/amount/currency_code", "CURRENCY_FIXED", detail))
     if guarded.waits and _is_looser(budget, body):
         wanted = ProposedChange(resource, body.model_dump_json(), budget.version, budget.cost_center_id)
@@ -182,7 +182,7 @@ def change_budget(
 
 
 def _is_looser(budget: BudgetRow, body: BudgetTerms) -> bool:
-    """Whether terms may let pass what those that stand do not."""
+    """Returns true if new terms may admit quotes that the current ones refuse."""
     is_weaker = budget.enforcement == "block" and body.enforcement != "block"
     return is_weaker or _to_amount_columns(body)["amount_micros"] > budget.amount_micros
 
@@ -190,7 +190,7 @@ def _is_looser(budget: BudgetRow, body: BudgetTerms) -> bool:
 def apply_terms(
     session: Writer, budget: BudgetRow, body: BudgetTerms, author: str, rates: ExchangeRates
 ) -> WriteOutcome:
-    """Let a budget have terms; under another amount what is no longer reached may be told of again."""
+    """Applies terms to a budget. Thresholds that are no longer reached may be reported again."""
     before = to_recorded_columns(budget)
     if _is_looser(budget, body):
         budget.raised_by = resolve_authors(session, budget.tenant_id, author, budget.raised_by or ())
@@ -207,7 +207,7 @@ def apply_terms(
 
 
 def delete_budget(session: Writer, subject: Principal, budget_id: str, if_match: str) -> WriteOutcome:
-    """No such budget any more, or once that has waited; one of which approvals have committed stays."""
+    """Deletes a budget without commitments, or proposes its deletion."""
     guarded, resource = lock_guard(session, subject.tenant_id), f"budgets/{budget_id}"
     budget = _lock_matching_row(session, subject.tenant_id, budget_id, if_match)
     check_not_waiting(session, subject.tenant_id, resource)
@@ -220,12 +220,12 @@ def delete_budget(session: Writer, subject: Principal, budget_id: str, if_match:
 
 
 def is_committed(session: Writer, budget: BudgetRow) -> bool:
-    """Whether approvals have committed of a budget: it stays then."""
+    """Returns true if a budget has commitments, which prevents its deletion."""
     return bool(repository.list_commitments(session, budget, limit=1))
 
 
 def remove_budget(session: Writer, budget: BudgetRow) -> WriteOutcome:
-    """No such budget any more."""
+    """Deletes a budget."""
     before = to_recorded_columns(budget)
     session.delete(budget)
     session.flush()
@@ -236,7 +236,7 @@ def _lock_matching_row(session: Writer, tenant_id: str, budget_id: str, if_match
     found = repository.get_budget(session, tenant_id, budget_id)
     if found is not None:
         cost_centers.lock_cost_center(session, tenant_id, found.cost_center_id)
-        # It may have changed or gone before the lock was there.
+        # It may have changed before the lock was granted.
         found = repository.get_budget(session, tenant_id, budget_id)
     if found is None:
         raise BudgetNotFound
@@ -245,14 +245,14 @@ def _lock_matching_row(session: Writer, tenant_id: str, budget_id: str, if_match
 
 
 def list_audit_documents(session: Reader, tenant_id: str) -> Iterator[tuple[str, object]]:
-    """Every budget as its last event has to say it is, by id."""
+    """Yields the state of every budget for comparison with its last audit event, by id."""
     return (
         (row.id, to_recorded_columns(row)) for row in repository.list_after(session, tenant_id, "", (), None)
     )
 
 
 def build_usage_check(session: Writer, tenant_id: str) -> Callable[[str], bool]:
-    """Whether budgets or commitments are of a cost centre."""
+    """Returns a function that returns true if a cost centre has budgets or commitments."""
     return lambda center_id: bool(
         repository.list_by_centers(session, tenant_id, [center_id])
         or repository.has_commitments(session, tenant_id, center_id)

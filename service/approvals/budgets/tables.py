@@ -1,4 +1,4 @@
-"""Budgets; what is taken of them are approvals and what was billed."""
+"""Table of budgets. Their usage comes from approvals and bills."""
 
 from datetime import datetime
 
@@ -9,7 +9,7 @@ from service.kit.database.engine import Base, Json, UtcDateTime
 
 
 class BudgetRow(Base):
-    """What a cost centre may spend in a period. Whoever commits of it locks its cost centre first."""
+    """Amount that a cost centre may spend in a period. Every commitment locks its cost centre first."""
 
     __tablename__ = "budgets"
     __table_args__ = (Index("ix_budgets_cost_center", "tenant_id", "cost_center_id", "starts_on"),)
@@ -21,14 +21,14 @@ class BudgetRow(Base):
     cost_center_id: Mapped[str] = mapped_column(String(100))
     starts_on: Mapped[str] = mapped_column(String(10))
     ends_on: Mapped[str] = mapped_column(String(10))
-    """Its last day."""
+    """Last day of the budget."""
     amount_micros: Mapped[int] = mapped_column(BigInteger)
     currency_code: Mapped[str] = mapped_column(String(3))
     thresholds: Mapped[list[float]] = mapped_column(Json)
     enforcement: Mapped[str] = mapped_column(String(10))
     told: Mapped[list[str]] = mapped_column(Json)
-    """What has been told of already: thresholds, and that it is exceeded."""
+    """Thresholds that were reported, and the mark that the budget is exceeded."""
     raised_by: Mapped[list[str] | None] = mapped_column(Json)
-    """Who has raised its amount or let it block no more."""
+    """Subjects who raised the amount or removed the blocking."""
     version: Mapped[int] = mapped_column(BigInteger)
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)

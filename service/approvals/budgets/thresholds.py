@@ -1,4 +1,4 @@
-"""Of what events of budgets tell: thresholds that are reached, each once."""
+"""Events of budgets about thresholds, each reported once."""
 
 from collections.abc import Iterable
 from decimal import Decimal
@@ -21,7 +21,7 @@ _EXCEEDED: Final = "exceeded"
 def emit_center_events(
     session: Writer, tenant_id: str, centers: Iterable[str], rates: ExchangeRates
 ) -> tuple[WriteOutcome, ...]:
-    """Tell of the budgets of cost centres what has come to be reached; waits for who commits of them."""
+    """Emits events of the budgets of cost centres. Waits for concurrent commitments."""
     ids = [each for each in sorted(set(centers)) if cost_centers.lock_cost_center(session, tenant_id, each)]
     told = (
         emit_threshold_events(session, each, rates)
@@ -33,7 +33,7 @@ def emit_center_events(
 def emit_threshold_events(
     session: Writer, budget: BudgetRow, rates: ExchangeRates, approval_id: str = ""
 ) -> WriteOutcome | None:
-    """Emit the events of thresholds that are reached now; what it changed, for the audit."""
+    """Emits the events of thresholds that are newly reached. Returns the change for the audit, or None."""
     before, usage = to_recorded_columns(budget), compute_usage(session, budget, rates)
     reached = _list_reached_thresholds(budget, usage)
     new = [name for name in reached if name not in budget.told]
@@ -51,19 +51,19 @@ def emit_threshold_events(
 
 
 def reset_thresholds(session: Writer, budget: BudgetRow, rates: ExchangeRates) -> None:
-    """Let what is no longer reached be told of again."""
+    """Allows thresholds that are no longer reached to be reported again."""
     reached = _list_reached_thresholds(budget, compute_usage(session, budget, rates))
     budget.told = [name for name in budget.told if name in reached]
 
 
 def to_recorded_columns(budget: BudgetRow) -> dict[str, Any]:
-    """A budget as the audit holds a digest of it: of a row older than a column, without the column."""
+    """Returns a budget as the audit digests it, without columns that are newer than the row."""
     columns = to_audit_columns(budget)
     return columns if budget.raised_by is not None else {k: v for k, v in columns.items() if k != "raised_by"}
 
 
 def _list_reached_thresholds(budget: BudgetRow, usage: BudgetUsage) -> dict[str, float | None]:
-    """Thresholds that what is taken has reached, by name; None is that it is exceeded."""
+    """Returns the thresholds that the usage has reached, by name; None marks an exceeded budget."""
     taken = usage.compute_taken()
     reached: dict[str, float | None] = {
         str(share): share

@@ -1,9 +1,9 @@
-"""How much of a budget is taken.
+"""Usage of a budget.
 
-Nothing of this is stored: commitments are facts of approvals and charges are facts of bills, and a budget
-counts those of its cost centre in its period, whichever was there first. A quote takes the larger of what is
-committed for it and what was spent on it, so that money which is committed first and billed later counts
-once. What was spent without a quote comes on top.
+Nothing of it is stored: commitments come from approvals and charges from bills, and a budget counts those of
+its cost centre in its period, in any order of creation. A quote takes the larger of its commitment and its
+spending, so that money that is committed first and billed later counts once. Spending without a quote is
+added.
 """
 
 from collections import defaultdict
@@ -27,7 +27,10 @@ TOTAL_UNKNOWN: Final = "TOTAL_UNKNOWN"
 
 
 class BudgetUsage(NamedTuple):
-    """What is taken of a budget, in millionths of its currency; ``gaps`` say what cannot be counted."""
+    """Committed and spent amounts of a budget, in millionths of its currency.
+
+    ``gaps`` list uncounted ones.
+    """
 
     committed: Mapping[str, int]
     spent: Mapping[str | None, int]
@@ -35,21 +38,21 @@ class BudgetUsage(NamedTuple):
 
     @property
     def committed_micros(self) -> int:
-        """What approvals have committed."""
+        """Sum of the commitments of approvals."""
         return sum(self.committed.values())
 
     @property
     def spent_micros(self) -> int:
-        """What was spent."""
+        """Sum of the spending."""
         return sum(self.spent.values())
 
     @property
     def outstanding_micros(self) -> int:
-        """What is committed and not spent yet."""
+        """Committed amount that is not yet spent."""
         return self.compute_taken() - self.spent_micros
 
     def compute_taken(self, quote_id: str = "", instead: int = 0) -> int:
-        """What is taken, if a quote commits so much instead of what an earlier version of it has."""
+        """Returns the usage if a quote commits ``instead`` in place of its earlier version."""
         quotes = {*self.committed, *(each for each in self.spent if each is not None)} | {quote_id}
         committed = {each: self.committed.get(each, 0) for each in quotes}
         committed[quote_id] = instead
@@ -58,7 +61,7 @@ class BudgetUsage(NamedTuple):
 
 
 class BudgetTake(NamedTuple):
-    """What a commitment takes of a budget, in millionths of its currency, by which rate of which day."""
+    """Amount that a commitment takes from a budget, in millionths of its currency, with rate and day."""
 
     micros: int
     rate: Decimal
@@ -66,7 +69,7 @@ class BudgetTake(NamedTuple):
 
 
 def compute_take(budget: BudgetRow, commitment: QuoteCommitment, rates: ExchangeRates) -> BudgetTake | str:
-    """What falls into the period of a budget, by the rate of the day of the approval, or why nobody knows."""
+    """Returns the amount in a budget's period at the rate of the approval's day, or the code of a gap."""
     if commitment.micros is None or commitment.currency_code is None:
         return TOTAL_UNKNOWN
     amount, on = to_decimal(commitment.micros), commitment.committed_at.date()
@@ -80,7 +83,7 @@ def compute_take(budget: BudgetRow, commitment: QuoteCommitment, rates: Exchange
 
 
 def compute_usage(session: Session, budget: BudgetRow, rates: ExchangeRates) -> BudgetUsage:
-    """What is taken of one budget."""
+    """Returns the usage of one budget."""
     gaps: dict[tuple[str, str, str], EstimateGap] = {}
     committed = _sum_committed(budget, repository.list_commitments(session, budget), rates, gaps)
     spent: dict[str | None, int] = defaultdict(int)
@@ -96,12 +99,12 @@ def compute_usage(session: Session, budget: BudgetRow, rates: ExchangeRates) -> 
 def compute_usages(
     session: Session, budgets: Collection[BudgetRow], rates: ExchangeRates
 ) -> dict[str, BudgetUsage]:
-    """What is taken of budgets of one tenant, by their ids."""
+    """Returns the usage of budgets of one tenant by id."""
     return {budget.id: compute_usage(session, budget, rates) for budget in budgets}
 
 
 def convert_spent(spent: SpentAmount, currency_code: str, rates: ExchangeRates) -> int | None:
-    """Money that was spent, in another currency, by the rate of the day on which its bill was imported."""
+    """Converts spent money at the rate of the day on which its bill was imported."""
     found = rates.convert(to_decimal(spent.micros), spent.currency_code, currency_code, spent.imported_on)
     return None if found is None else to_micros(found.amount)
 
@@ -109,12 +112,12 @@ def convert_spent(spent: SpentAmount, currency_code: str, rates: ExchangeRates) 
 def list_committed_shares(
     session: Session, today: str, rates_of: Callable[[str], ExchangeRates]
 ) -> list[float]:
-    """Which share of each budget that runs today is committed, of every tenant."""
+    """Returns the committed share of each running budget, over all tenants."""
     found = []
     for budget in repository.list_running_budgets(session, today):
         held = repository.list_commitments(session, budget)
         committed = sum(_sum_committed(budget, held, rates_of(budget.tenant_id), {}).values())
-        # Of nothing, everything is committed.
+        # A budget of zero counts as fully committed.
         found.append(committed / budget.amount_micros if budget.amount_micros else 1.0)
     return found
 
@@ -125,7 +128,7 @@ def _sum_committed(
     rates: ExchangeRates,
     gaps: dict[tuple[str, str, str], EstimateGap],
 ) -> dict[str, int]:
-    """What is committed by quote; what cannot be counted is added to ``gaps``."""
+    """Returns commitments by quote. Uncounted ones are added to ``gaps``."""
     committed: dict[str, int] = defaultdict(int)
     for each in commitments:
         take = compute_take(budget, each, rates)
@@ -137,9 +140,9 @@ def _sum_committed(
 
 
 _DETAILS: Final = {
-    ("/spent", RATE_UNKNOWN): "what was spent in {} is not counted: there is no exchange rate",
-    ("/committed", RATE_UNKNOWN): "what is committed in {} is not counted: there is no exchange rate",
-    ("/committed", TOTAL_UNKNOWN): "an approved quote is not counted: its total is not known",
+    ("/spent", RATE_UNKNOWN): "spending in {} is not counted, since there is no exchange rate",
+    ("/committed", RATE_UNKNOWN): "commitments in {} are not counted, since there is no exchange rate",
+    ("/committed", TOTAL_UNKNOWN): "an approved quote is not counted, since its total is unknown",
 }
 
 

@@ -1,1 +1,1 @@
-"""Changes of what decides who has to approve: proposed now, effective by an approval or after a delay."""
+"""Changes of policies, budgets and settings that take effect by an approval or after a delay."""

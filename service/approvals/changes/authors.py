@@ -1,4 +1,4 @@
-"""Who has written what stands: they do not ask under it, by whatever credential."""
+"""Authors of policies and budgets, who may not submit quotes under them with any credential."""
 
 from collections.abc import Collection, Iterable
 
@@ -9,11 +9,11 @@ from service.kit.security.identity import list_acting_subjects
 from service.kit.security.principals import PrincipalKind
 
 _NOBODY = f"{PrincipalKind.LOCAL}:"
-"""In open mode and on the command line everybody is the same subject, so that it tells nobody from others."""
+"""Prefix of the subject of open mode and of the command line, which does not identify a person."""
 
 
 def resolve_authors(session: Writer, tenant_id: str, name: str, earlier: Collection[str] = ()) -> list[str]:
-    """Names to keep of an author and those before, with whoever could act by theirs at that time."""
+    """Returns the names of an author and earlier ones, with all who could act by the author's name."""
     behind = list_acting_subjects(resolve_lineage(session, build_named_subject(tenant_id, name)))
     return sorted({name, *behind, *earlier})
 
@@ -21,7 +21,7 @@ def resolve_authors(session: Writer, tenant_id: str, name: str, earlier: Collect
 def is_author(
     session: Reader | Writer, tenant_id: str, written_by: Iterable[str], names: Iterable[str]
 ) -> bool:
-    """Whether one of ``names`` is, or acts for, somebody who has written something."""
+    """Returns true if one of ``names`` is, or acts for, one of the writers."""
     askers = [resolve_person(session, tenant_id, name) for name in names if not name.startswith(_NOBODY)]
     writers = (
         resolve_person(session, tenant_id, name) for name in written_by if not name.startswith(_NOBODY)

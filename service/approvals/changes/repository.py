@@ -1,4 +1,4 @@
-"""Every query of changes that wait, and of how long they do."""
+"""Queries of pending changes and their settings."""
 
 from collections.abc import Collection, Iterator, Sequence
 from datetime import datetime
@@ -14,17 +14,20 @@ _ROW = PolicyChangeRow
 
 
 def get_change(session: Session, tenant_id: str, change_id: str) -> PolicyChangeRow | None:
-    """A change of a tenant."""
+    """Returns a change of a tenant, or None."""
     return session.get(_ROW, (tenant_id, change_id), populate_existing=True)
 
 
 def lock_change(session: Writer, tenant_id: str, change_id: str) -> PolicyChangeRow | None:
-    """A change of a tenant, locked until the transaction ends; after the cost centre of its budget."""
+    """Returns a change, locked until the transaction ends, or None.
+
+    The lock follows that of the cost centre.
+    """
     return session.get(_ROW, (tenant_id, change_id), with_for_update=True, populate_existing=True)
 
 
 def find_waiting_change(session: Writer, tenant_id: str, resource: str) -> PolicyChangeRow | None:
-    """The change that a resource waits for."""
+    """Returns the pending change of a resource, or None."""
     own = (_ROW.tenant_id == tenant_id, _ROW.resource == resource, _ROW.state == WAITING)
     return session.scalars(select(_ROW).where(*own)).one_or_none()
 
@@ -32,7 +35,7 @@ def find_waiting_change(session: Writer, tenant_id: str, resource: str) -> Polic
 def list_due_ids(
     session: Session, tenant_id: str, time: datetime, center_id: str | None = None
 ) -> Sequence[str]:
-    """Ids of the changes of a tenant whose delay is over, in order; of the budgets of a cost centre only."""
+    """Returns the ids of the due changes of a tenant in order, optionally of one cost centre's budgets."""
     own = select(_ROW.id).where(_ROW.tenant_id == tenant_id, *_build_due_condition(time))
     if center_id is not None:
         own = own.where(_ROW.cost_center_id == center_id)
@@ -41,7 +44,7 @@ def list_due_ids(
 
 
 def list_due_tenants(session: Reader, time: datetime) -> Sequence[str]:
-    """Tenants with changes whose delay is over."""
+    """Returns the tenants with changes whose delay is over."""
     return session.scalars(select(_ROW.tenant_id).where(*_build_due_condition(time)).distinct()).all()
 
 
@@ -52,7 +55,7 @@ def _build_due_condition(time: datetime) -> tuple[ColumnElement[bool], ...]:
 def list_page(
     session: Reader, tenant_id: str, states: Collection[str], after: tuple[datetime, str] | None, limit: int
 ) -> Sequence[PolicyChangeRow]:
-    """Changes of a tenant, the newest first, behind the time and id ``after``."""
+    """Returns changes of a tenant after the time and id ``after``, the newest first."""
     own = select(_ROW).where(_ROW.tenant_id == tenant_id)
     if states:
         own = own.where(_ROW.state.in_(states))
@@ -64,17 +67,17 @@ def list_page(
 
 
 def list_all_changes(session: Reader, tenant_id: str) -> Iterator[PolicyChangeRow]:
-    """Every change of a tenant."""
+    """Yields every change of a tenant."""
     yield from session.scalars(select(_ROW).where(_ROW.tenant_id == tenant_id))
 
 
 def get_settings(session: Session, tenant_id: str) -> ApprovalSettingsRow | None:
-    """What a tenant has set, if anything."""
+    """Returns the settings of a tenant, or None."""
     return session.get(ApprovalSettingsRow, tenant_id, populate_existing=True)
 
 
 def lock_settings(session: Writer, tenant_id: str, delay_seconds: int) -> ApprovalSettingsRow:
-    """What a tenant has set, locked until the transaction ends; of one that has set nothing the default."""
+    """Returns the settings of a tenant, locked until the transaction ends. Creates default ones if needed."""
     insert_new(
         session, ApprovalSettingsRow, tenant_id=tenant_id, change_delay_seconds=delay_seconds, version=1
     )
@@ -83,6 +86,6 @@ def lock_settings(session: Writer, tenant_id: str, delay_seconds: int) -> Approv
 
 
 def has_policies(session: Writer, tenant_id: str) -> bool:
-    """Whether a tenant has, or had, a policy."""
+    """Returns true if a tenant has or had a policy."""
     own = select(ApprovalPolicyRow.id).where(ApprovalPolicyRow.tenant_id == tenant_id)
     return session.scalars(own.limit(1)).first() is not None

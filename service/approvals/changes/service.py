@@ -1,4 +1,4 @@
-"""The rules of changes that wait: approved by whom the standing policies name, rejected, or due in time."""
+"""Rules of pending changes, which are approved, rejected, or take effect after a delay."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -52,18 +52,18 @@ from service.planning.cost.exchange import ExchangeRates
 from service.schemas.events import WebhookEventType
 
 APPLIED = "apply_policy_change"
-"""What the audit calls that a change takes effect."""
+"""Name of the audit operation by which a change takes effect."""
 
 
 class _ChangeEnd(NamedTuple):
-    """How a change ends, and by whom; by nobody where the delay is over."""
+    """End of a change, and the subject who ended it; None at the end of the delay."""
 
     state: str
     by: str | None = None
 
 
 def get_change(session: Reader, tenant_id: str, change_id: str) -> dict[str, Any]:
-    """A change."""
+    """Returns a change."""
     row = repository.get_change(session, tenant_id, change_id)
     if row is None:
         raise PolicyChangeNotFound
@@ -71,7 +71,7 @@ def get_change(session: Reader, tenant_id: str, change_id: str) -> dict[str, Any
 
 
 def approve_change(session: Writer, subject: Principal, change_id: str, rates: ExchangeRates) -> WriteOutcome:
-    """Agree to a change, which takes effect with the last quorum; agreed before, it is the same answer."""
+    """Approves a change, which takes effect with the last quorum. Repeating it returns the same answer."""
     row = _lock_waiting_change(session, subject.tenant_id, change_id)
     before = to_audit_columns(row)
     if subject.kind == PrincipalKind.LOCAL:
@@ -93,7 +93,7 @@ def approve_change(session: Writer, subject: Principal, change_id: str, rates: E
 
 
 def reject_change(session: Writer, subject: Principal, change_id: str) -> WriteOutcome:
-    """Let what stands go on: whoever may reject a change may, its author too."""
+    """Rejects a change, so that the current state remains. Its author may reject it too."""
     row = _lock_waiting_change(session, subject.tenant_id, change_id)
     before = to_audit_columns(row)
     _end_change(session, row, _ChangeEnd(REJECTED, subject.name))
@@ -124,10 +124,10 @@ def _build_change(row: PolicyChangeRow, before: object, also: tuple[WriteOutcome
 
 
 def _list_required_steps(session: Writer, row: PolicyChangeRow) -> list[PolicyStep]:
-    """Whom the policies that stand ask about a change.
+    """Returns the steps of the current policies that a change needs.
 
-    Those of the policy itself, where it gives up quotes or signatures of its own; else those of every policy,
-    or of every one that can speak of the cost centre of a budget.
+    These are the steps of the policy itself if it only gives up quotes or signatures of its own; otherwise
+    those of every policy, or for a budget of every policy that can match its cost centre.
     """
     standing = [each.body for each in policies.list_policies(session, row.tenant_id)]
     own = next((each for each in standing if policies.build_resource_name(each.id) == row.resource), None)
@@ -151,7 +151,7 @@ def _is_about_center(policy: ApprovalPolicyRequest, center_id: str) -> bool:
 
 
 def _has_quorum(session: Writer, row: PolicyChangeRow, step: PolicyStep) -> bool:
-    """Whether enough people of a step agree: one by several names counts once, and the author never."""
+    """Returns true if enough people of a step agree. A person counts once, and the author never."""
     tenant_id, time = row.tenant_id, leases.read_database_time(session)
     agreed = {made["decided_by"] for made in row.approvals} & set(step.approvers)
     names = [name for name in agreed if is_active(session, build_named_subject(tenant_id, name), time)]
@@ -162,7 +162,7 @@ def _has_quorum(session: Writer, row: PolicyChangeRow, step: PolicyStep) -> bool
 def apply_due_changes(
     session: Writer, tenant_id: str, rates: ExchangeRates, center_id: str | None = None
 ) -> tuple[WriteOutcome, ...]:
-    """Let every change take effect whose delay is over; of a cost centre, only those of its budgets."""
+    """Applies every change whose delay is over; with ``center_id`` only those of its budgets."""
     time = leases.read_database_time(session)
     applied: list[WriteOutcome] = []
     for change_id in repository.list_due_ids(session, tenant_id, time, center_id):
@@ -177,7 +177,7 @@ def apply_due_changes(
 def _apply_change(
     session: Writer, row: PolicyChangeRow, rates: ExchangeRates, by: str | None
 ) -> tuple[WriteOutcome, ...]:
-    """Let a change take effect; one that has become impossible is rejected."""
+    """Applies a change. Rejects one that has become impossible."""
     kind, _, own_id = row.resource.partition("/")
     if kind == "budgets":
         made = _apply_to_budget(session, row, own_id, rates)
@@ -227,7 +227,7 @@ def _end_change(session: Writer, row: PolicyChangeRow, end: _ChangeEnd) -> None:
 
 
 def get_settings(session: Reader, tenant_id: str) -> dict[str, Any]:
-    """What holds for the changes of a tenant."""
+    """Returns the settings of a tenant for changes."""
     row = repository.get_settings(session, tenant_id)
     if row is None:
         return {"change_delay_seconds": DEFAULT_DELAY_SECONDS, "version": 1}
@@ -241,7 +241,7 @@ def _settings_to_response(row: ApprovalSettingsRow) -> dict[str, Any]:
 def change_settings(
     session: Writer, subject: Principal, patch: dict[str, Any], if_match: str
 ) -> WriteOutcome:
-    """Another delay; a shorter one waits for the end of the one that stands, or its approval."""
+    """Changes the delay. A shorter one must be approved or wait for the end of the current delay."""
     guarded, tenant_id = lock_guard(session, subject.tenant_id), subject.tenant_id
     row = guarded.settings
     check_version_match(if_match, build_etag(row.version))
@@ -268,7 +268,7 @@ def _store_settings(session: Writer, row: ApprovalSettingsRow, body: ApprovalSet
 def settle_due_changes(
     database: Database, writes: Writes, tenant_id: str, rates_of: Callable[[str], ExchangeRates]
 ) -> int:
-    """Let the changes of a tenant take effect that are due, as the service's own act; their number."""
+    """Applies the due changes of a tenant on behalf of the service. Returns their number."""
     with database.open_reader() as session:
         is_due = repository.list_due_ids(session, tenant_id, leases.read_database_time(session))
     if not is_due:
@@ -282,16 +282,16 @@ def settle_due_changes(
 
 
 def list_due_tenants(session: Reader) -> Sequence[str]:
-    """Tenants with changes that are due."""
+    """Returns the tenants with due changes."""
     return repository.list_due_tenants(session, leases.read_database_time(session))
 
 
 def find_deviations(session: Reader, tenant_id: str) -> Iterator[tuple[str, str]]:
-    """Changes that wait or have waited, and the delay, that are not as their last event says."""
+    """Yields changes and settings that differ from their last audit event."""
     rows = ((row.id, to_audit_columns(row)) for row in repository.list_all_changes(session, tenant_id))
     yield from audit.find_deviations(session, tenant_id, "policy-changes", rows)
     row = repository.get_settings(session, tenant_id)
-    # A row that was made to be locked is as everybody's.
+    # A row that was only created for its lock has default values.
     own = []
     if row is not None and (row.version, row.change_delay_seconds) != (1, DEFAULT_DELAY_SECONDS):
         own.append((SETTINGS.partition("/")[2], _settings_to_response(row)))

@@ -1,4 +1,4 @@
-"""Changes that wait or have waited, and how long those of a tenant do."""
+"""Tables of pending and past changes, and of the delay of a tenant."""
 
 from datetime import datetime
 from typing import Any
@@ -15,7 +15,7 @@ _IS_WAITING = text(f"state = '{WAITING}'")
 
 
 class PolicyChangeRow(Base):
-    """A change of a policy, a budget or the delay. What it changes takes no other one while it waits."""
+    """A change of a policy, a budget or the delay. A resource has at most one pending change."""
 
     __tablename__ = "policy_changes"
     __table_args__ = (
@@ -34,33 +34,33 @@ class PolicyChangeRow(Base):
     tenant_id: Mapped[str] = mapped_column(String(100), primary_key=True)
     id: Mapped[str] = mapped_column(String(100), primary_key=True)
     resource: Mapped[str] = mapped_column(String(200))
-    """What changes: the path of it below the version of the API."""
+    """Path of the resource below the version of the API."""
     cost_center_id: Mapped[str | None] = mapped_column(String(100))
-    """Of a budget: whose it is."""
+    """Cost centre of a budget."""
     action: Mapped[str] = mapped_column(String(20))
     document: Mapped[str | None] = mapped_column(Text)
-    """What is to stand then, as JSON; absent where it is to be deleted."""
+    """New document as JSON. Absent for a deletion."""
     based_on_version: Mapped[int] = mapped_column(BigInteger)
-    """The version that stands meanwhile; 0 where there is none."""
+    """Version that the change replaces, or 0 for a new resource."""
     proposed_by: Mapped[str] = mapped_column(String(300))
     proposed_at: Mapped[datetime] = mapped_column(UtcDateTime)
     effective_at: Mapped[datetime] = mapped_column(UtcDateTime)
-    """When it takes effect, unless it is approved or rejected before."""
+    """Time at which the change takes effect unless it is approved or rejected before."""
     state: Mapped[str] = mapped_column(String(20))
     approvals: Mapped[list[dict[str, Any]]] = mapped_column(Json)
-    """Who has approved it, and when."""
+    """Approvers with the times of their approvals."""
     ended_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
     ended_by: Mapped[str | None] = mapped_column(String(300))
-    """Who rejected it, or approved it last; absent where the delay was over."""
+    """Subject who rejected it or approved it last. Absent at the end of the delay."""
     version: Mapped[int] = mapped_column(BigInteger)
 
 
 class ApprovalSettingsRow(Base):
-    """What holds for the changes of a tenant. Whoever proposes one locks this row first."""
+    """Settings of a tenant for changes. Every proposal locks this row first."""
 
     __tablename__ = "approval_settings"
 
     tenant_id: Mapped[str] = mapped_column(String(100), primary_key=True)
     change_delay_seconds: Mapped[int] = mapped_column(BigInteger)
     version: Mapped[int] = mapped_column(BigInteger)
-    """1 while nobody has changed what holds for everybody."""
+    """1 if the settings are the defaults."""

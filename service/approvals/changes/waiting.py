@@ -1,4 +1,4 @@
-"""Changes that let more pass wait; until a tenant has had a policy there is nothing to guard."""
+"""Proposal of changes that weaken policies. Nothing is guarded before a tenant has its first policy."""
 
 import json
 from datetime import datetime, timedelta
@@ -25,16 +25,16 @@ _DOCUMENTS: Final = {"approval-policies": "policy", "budgets": "budget", "approv
 
 
 class PolicyGuard(NamedTuple):
-    """What guards the policies of a tenant, locked, at a time."""
+    """Locked settings of a tenant and the time at which they are read."""
 
     settings: ApprovalSettingsRow
     time: datetime
     waits: bool
-    """Whether what lets more pass waits now."""
+    """True if weakening changes are delayed."""
 
 
 class ProposedChange(NamedTuple):
-    """What is to change. ``document`` is what is to stand then, None where nothing is."""
+    """A change to propose. ``document`` is the new document, or None for a deletion."""
 
     resource: str
     document: str | None
@@ -43,21 +43,21 @@ class ProposedChange(NamedTuple):
 
     @property
     def action(self) -> str:
-        """What is done to the resource."""
+        """Action on the resource."""
         if self.document is None:
             return "delete"
         return "update" if self.based_on_version else "create"
 
 
 def lock_guard(session: Writer, tenant_id: str) -> PolicyGuard:
-    """Lock what every proposal of a tenant locks first."""
+    """Locks the row that every proposal of a tenant locks first."""
     row = repository.lock_settings(session, tenant_id, DEFAULT_DELAY_SECONDS)
     waits = row.change_delay_seconds > 0 and repository.has_policies(session, tenant_id)
     return PolicyGuard(row, leases.read_database_time(session), waits)
 
 
 def check_not_waiting(session: Writer, tenant_id: str, resource: str) -> None:
-    """Refuse a change of what waits for another one: nobody could say what it is based on."""
+    """Refuses a change of a resource with a pending change, whose base version would be unclear."""
     if repository.find_waiting_change(session, tenant_id, resource) is not None:
         raise ChangeWaits
 
@@ -65,7 +65,7 @@ def check_not_waiting(session: Writer, tenant_id: str, resource: str) -> None:
 def propose_change(
     session: Writer, subject: Principal, guarded: PolicyGuard, wanted: ProposedChange
 ) -> WriteOutcome:
-    """Let a change wait for its approval or the end of the delay."""
+    """Stores a pending change until its approval or the end of the delay."""
     row = PolicyChangeRow(
         tenant_id=subject.tenant_id,
         id=uuid4().hex,
@@ -89,7 +89,7 @@ def propose_change(
 
 
 def to_response(row: PolicyChangeRow) -> dict[str, Any]:
-    """A change as callers see it."""
+    """Returns the representation of a change."""
     members = {name: value for name in _MEMBERS if (value := getattr(row, name)) is not None}
     if row.document is not None:
         members[_DOCUMENTS[row.resource.partition("/")[0]]] = json.loads(row.document)
@@ -97,7 +97,7 @@ def to_response(row: PolicyChangeRow) -> dict[str, Any]:
 
 
 def write_event(session: Writer, row: PolicyChangeRow, event: WebhookEventType) -> None:
-    """Write an event of a change."""
+    """Writes an event of a change."""
     data: PolicyChangeEvent = {
         "change_id": row.id,
         "resource": row.resource,

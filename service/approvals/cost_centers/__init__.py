@@ -1,1 +1,1 @@
-"""Cost centres: who pays."""
+"""Cost centres, which pay for quotes."""

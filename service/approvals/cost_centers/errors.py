@@ -1,12 +1,12 @@
-"""What can go wrong with cost centres."""
+"""Problems of cost centres."""
 
 from service.kit.http.problems import Conflict, NotFound
 
 
 class CostCenterNotFound(NotFound):
-    """There is no such cost centre."""
+    """The cost centre does not exist."""
 
-    code, title = "COST_CENTER_NOT_FOUND", "There is no cost centre of this id"
+    code, title = "COST_CENTER_NOT_FOUND", "There is no cost centre with this id"
 
 
 class CostCenterExists(Conflict):
@@ -16,12 +16,12 @@ class CostCenterExists(Conflict):
 
 
 class CostCenterInUse(Conflict):
-    """Budgets are of this cost centre, or approvals have committed for it."""
+    """The cost centre has budgets or commitments."""
 
-    code, title = "COST_CENTER_IN_USE", "Budgets or commitments are of this cost centre"
+    code, title = "COST_CENTER_IN_USE", "The cost centre has budgets or commitments"
 
 
 class CostCenterUnknown(Conflict):
-    """The quote names a cost centre that there is not: nobody could say which budget it is of."""
+    """The quote names a cost centre that does not exist, so its budget is unknown."""
 
-    code, title = "COST_CENTER_UNKNOWN", "The quote names a cost centre that there is not"
+    code, title = "COST_CENTER_UNKNOWN", "The quote names a cost centre that does not exist"

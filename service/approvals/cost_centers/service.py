@@ -1,4 +1,4 @@
-"""The rules of cost centres."""
+"""Rules of cost centres."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -18,17 +18,17 @@ _MEMBERS = (*CostCenterRequest.model_fields, "version", "created_at")
 
 
 def to_response(row: CostCenterRow) -> dict[str, Any]:
-    """A cost centre as callers see it."""
+    """Returns the representation of a cost centre."""
     return {name: value for name in _MEMBERS if (value := getattr(row, name)) is not None}
 
 
 def is_known(session: Reader | Writer, tenant_id: str, center_id: str) -> bool:
-    """Whether a tenant has a cost centre of this id."""
+    """Returns true if a tenant has a cost centre with this id."""
     return repository.get_cost_center(session, tenant_id, center_id) is not None
 
 
 def get_cost_center(session: Reader, tenant_id: str, center_id: str) -> dict[str, Any]:
-    """One cost centre."""
+    """Returns one cost centre."""
     row = repository.get_cost_center(session, tenant_id, center_id)
     if row is None:
         raise CostCenterNotFound
@@ -36,9 +36,9 @@ def get_cost_center(session: Reader, tenant_id: str, center_id: str) -> dict[str
 
 
 def create_cost_center(session: Writer, tenant_id: str, body: CostCenterRequest) -> WriteOutcome:
-    """Store a new cost centre."""
+    """Stores a new cost centre."""
     if repository.get_cost_center(session, tenant_id, body.id) is not None:
-        raise CostCenterExists("", FieldError("/id", "TAKEN", "a cost centre of this id exists"))
+        raise CostCenterExists("", FieldError("/id", "TAKEN", "a cost centre with this id exists"))
     row = CostCenterRow(tenant_id=tenant_id, version=1, created_at=now(), **body.model_dump(mode="json"))
     _check_unique_matches(session, row)
     session.add(row)
@@ -53,7 +53,7 @@ def create_cost_center(session: Writer, tenant_id: str, body: CostCenterRequest)
 def change_cost_center(
     session: Writer, tenant_id: str, center_id: str, patch: dict[str, Any], if_match: str
 ) -> WriteOutcome:
-    """Store members of ``patch``; charges that are imported already stay where they are."""
+    """Stores members of ``patch``. Imported charges keep their cost centre."""
     row = _lock_matching_row(session, tenant_id, center_id, if_match)
     before, known = to_audit_columns(row), to_response(row)
     sent = {name: known[name] for name in CostCenterRequest.model_fields if name in known} | patch
@@ -76,7 +76,7 @@ def change_cost_center(
 def delete_cost_center(
     session: Writer, tenant_id: str, center_id: str, if_match: str, is_used: Callable[[str], bool]
 ) -> WriteOutcome:
-    """No such cost centre any more; ``is_used`` says whether something refers to it."""
+    """Deletes a cost centre, unless ``is_used`` returns true for it."""
     row = _lock_matching_row(session, tenant_id, center_id, if_match)
     if is_used(center_id):
         raise CostCenterInUse
@@ -86,7 +86,7 @@ def delete_cost_center(
 
 
 def list_audit_documents(session: Reader, tenant_id: str) -> Iterator[tuple[str, object]]:
-    """Every cost centre as its last event has to say it is, by id."""
+    """Yields the state of every cost centre for comparison with its last audit event, by id."""
     return ((row.id, to_audit_columns(row)) for row in repository.list_all_cost_centers(session, tenant_id))
 
 
@@ -99,7 +99,7 @@ def _lock_matching_row(session: Writer, tenant_id: str, center_id: str, if_match
 
 
 def _check_unique_matches(session: Writer, row: CostCenterRow) -> None:
-    """An account or a tag is of one cost centre."""
+    """Refuses an account or tag of another cost centre."""
     with session.no_autoflush:
         others = [
             other for other in repository.list_all_cost_centers(session, row.tenant_id) if other.id != row.id
@@ -107,4 +107,4 @@ def _check_unique_matches(session: Writer, row: CostCenterRow) -> None:
     for member in ("accounts", "tags"):
         taken = [entry for other in others for entry in getattr(other, member)]
         if any(entry in taken for entry in getattr(row, member)):
-            raise CostCenterExists("", FieldError(f"/{member}", "TAKEN", "it belongs to another one"))
+            raise CostCenterExists("", FieldError(f"/{member}", "TAKEN", "it belongs to another cost centre"))

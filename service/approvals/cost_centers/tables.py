@@ -1,4 +1,4 @@
-"""Cost centres."""
+"""Table of cost centres."""
 
 from datetime import datetime
 from typing import Any
@@ -10,7 +10,7 @@ from service.kit.database.engine import Base, Json, UtcDateTime
 
 
 class CostCenterRow(Base):
-    """Who pays, and by what its charges are known on bills."""
+    """A payer, with the accounts and tags that identify its charges on bills."""
 
     __tablename__ = "cost_centers"
 

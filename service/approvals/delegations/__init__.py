@@ -1,1 +1,1 @@
-"""Delegations: for a time somebody may decide in an approver's place."""
+"""Delegations: temporary permission to decide on an approver's behalf."""

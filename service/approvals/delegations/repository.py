@@ -1,4 +1,4 @@
-"""Every query of delegations."""
+"""Queries of delegations."""
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
@@ -15,7 +15,7 @@ _ROW = ApprovalDelegationRow
 def lock_own_delegation(
     session: Writer, tenant_id: str, approver: str, delegation_id: str
 ) -> ApprovalDelegationRow | None:
-    """A delegation of an approver's own, locked until the transaction ends."""
+    """Returns a delegation of an approver, locked until the transaction ends, or None."""
     own = (_ROW.tenant_id == tenant_id, _ROW.id == delegation_id, _ROW.approver == approver)
     return session.scalars(select(_ROW).where(*own).with_for_update()).one_or_none()
 
@@ -23,7 +23,7 @@ def lock_own_delegation(
 def list_active_delegations(
     session: Session, tenant_id: str, delegate: str, time: datetime
 ) -> Sequence[ApprovalDelegationRow]:
-    """Delegations to somebody that hold at a time, the oldest first."""
+    """Returns delegations to somebody that are valid at a time, the oldest first."""
     holds = (_ROW.starts_at <= time, _ROW.ends_at > time, _ROW.revoked_at.is_(None))
     own = (_ROW.tenant_id == tenant_id, _ROW.delegate == delegate)
     return session.scalars(select(_ROW).where(*own, *holds).order_by(_ROW.created_at, _ROW.id)).all()
@@ -32,7 +32,7 @@ def list_active_delegations(
 def list_page(
     session: Reader, tenant_id: str, after: tuple[datetime, str] | None, limit: int
 ) -> Sequence[ApprovalDelegationRow]:
-    """Delegations of a tenant, the newest first, behind the creation time and id ``after``."""
+    """Returns delegations of a tenant after the creation time and id ``after``, the newest first."""
     statement = select(_ROW).where(_ROW.tenant_id == tenant_id)
     if after is not None:
         created_at, delegation_id = after
@@ -42,5 +42,5 @@ def list_page(
 
 
 def list_all_delegations(session: Reader, tenant_id: str) -> Iterator[ApprovalDelegationRow]:
-    """Every delegation of a tenant."""
+    """Yields every delegation of a tenant."""
     yield from session.scalars(select(_ROW).where(_ROW.tenant_id == tenant_id))

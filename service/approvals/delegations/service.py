@@ -1,4 +1,4 @@
-"""The rules of delegations: an approver's own, for a time, never handed on."""
+"""Rules of delegations, which approvers give for a time and which cannot be passed on."""
 
 from datetime import datetime
 from typing import Any, Final
@@ -21,20 +21,20 @@ _MEMBERS: Final = ("id", "approver", "delegate", "starts_at", "ends_at", "note",
 
 
 def to_response(row: ApprovalDelegationRow) -> dict[str, Any]:
-    """A delegation as callers see it."""
+    """Returns the representation of a delegation."""
     return {name: value for name in _MEMBERS if (value := getattr(row, name)) is not None}
 
 
 def create_delegation(session: Writer, subject: Principal, body: ApprovalDelegationRequest) -> WriteOutcome:
-    """Let somebody decide in the place of ``subject``."""
+    """Creates a delegation by which another person may decide on behalf of ``subject``."""
     if subject.kind not in (PrincipalKind.API_KEY, PrincipalKind.TOKEN):
         raise NobodyToDelegate
     time = leases.read_database_time(session)
     starts_at = time if body.starts_at is MISSING else body.starts_at
     if body.delegate == subject.name:
-        raise _build_error("/delegate", "OWN_DELEGATE", "nobody has to delegate to themselves")
+        raise _build_error("/delegate", "OWN_DELEGATE", "must differ from the approver")
     if body.ends_at <= max(starts_at, time):
-        raise _build_error("/ends_at", "TOO_EARLY", "must lie ahead, and after the start")
+        raise _build_error("/ends_at", "TOO_EARLY", "must be in the future and after the start")
     row = ApprovalDelegationRow(
         tenant_id=subject.tenant_id,
         id=uuid4().hex,
@@ -55,7 +55,7 @@ def create_delegation(session: Writer, subject: Principal, body: ApprovalDelegat
 
 
 def revoke_delegation(session: Writer, subject: Principal, delegation_id: str) -> WriteOutcome:
-    """End a delegation of ``subject`` now; what was decided by it stays."""
+    """Ends a delegation of ``subject`` now. Decisions under it remain."""
     row = repository.lock_own_delegation(session, subject.tenant_id, subject.name, delegation_id)
     if row is None:
         raise DelegationNotFound
@@ -70,9 +70,9 @@ def revoke_delegation(session: Writer, subject: Principal, delegation_id: str) -
 def resolve_delegators(
     session: Reader | Writer, tenant_id: str, delegate: str, time: datetime
 ) -> dict[str, str]:
-    """In whose place somebody may decide at a time, and by which delegation.
+    """Returns the approvers on whose behalf somebody may decide at a time, with the delegations.
 
-    It ends with the key that gave it: what is taken from an approver is taken from their delegates.
+    A delegation ends with the key that gave it.
     """
     found: dict[str, str] = {}
     for row in repository.list_active_delegations(session, tenant_id, delegate, time):
@@ -82,9 +82,9 @@ def resolve_delegators(
 
 
 def list_audit_documents(session: Reader, tenant_id: str) -> list[tuple[str, object]]:
-    """Every delegation, by id."""
+    """Returns every delegation by id, for comparison with the audit."""
     return [(row.id, to_response(row)) for row in repository.list_all_delegations(session, tenant_id)]
 
 
 def _build_error(pointer: str, code: str, detail: str) -> Unprocessable:
-    return Unprocessable("The delegation would never hold", FieldError(pointer, code, detail))
+    return Unprocessable("The delegation would never be valid", FieldError(pointer, code, detail))

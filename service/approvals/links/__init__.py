@@ -1,1 +1,1 @@
-"""Links by which somebody without credentials decides once."""
+"""Links for a single decision by an approver without credentials."""

@@ -1,45 +1,45 @@
-"""What can go wrong with links of approvals."""
+"""Problems of approval links."""
 
 from service.kit.http.problems import Conflict, Forbidden, NotFound
 
 
 class PublicUrlUnknown(Conflict):
-    """The service does not know where browsers reach it: IRONLAW_PUBLIC_URL is not set."""
+    """The setting IRONLAW_PUBLIC_URL is missing, so the service does not know its public address."""
 
-    code, title = "PUBLIC_URL_UNKNOWN", "The service does not know its own address"
+    code, title = "PUBLIC_URL_UNKNOWN", "The public address of the service is not set"
 
 
 class LinkForPersonsOnly(Forbidden):
-    """Whoever has a key or signs in decides by that: by a link for them its maker could act in their name."""
+    """Approvers with a key or a sign-in decide by it: the maker of a link could act in their name."""
 
     code, title = "APPROVAL_LINK_FOR_PERSONS_ONLY", "Links are for approvers without credentials"
 
 
 class TooManyLinks(Conflict):
-    """Revoke links that are not needed; an approval keeps all that were made."""
+    """The approval has reached its limit of links. Revoked links still count."""
 
-    code, title = "TOO_MANY_APPROVAL_LINKS", "The approval has as many links as it can have"
+    code, title = "TOO_MANY_APPROVAL_LINKS", "The approval has reached its limit of links"
 
 
 class LinkRevoked(Conflict):
-    """Somebody who may make links has revoked it, or the key that made it has ended."""
+    """The link was revoked, or the key that made it has ended."""
 
     code, title = "APPROVAL_LINK_REVOKED", "The link has been revoked"
 
 
 class LinkNotFound(NotFound):
-    """There is no such link: it is not whole, or nobody made it, or it was removed after it ended."""
+    """The link is incomplete or unknown, or was removed after its end."""
 
-    code, title = "APPROVAL_LINK_NOT_FOUND", "There is no approval behind this link"
+    code, title = "APPROVAL_LINK_NOT_FOUND", "The link is not valid"
 
 
 class LinkUsed(Conflict):
-    """A link serves for one decision."""
+    """A link is valid for one decision."""
 
     code, title = "APPROVAL_LINK_USED", "The link has been used for a decision"
 
 
 class LinkExpired(Conflict):
-    """The time of the step that the link was made for has passed."""
+    """The step of the link has ended or expired."""
 
-    code, title = "APPROVAL_LINK_EXPIRED", "The time of the link has passed"
+    code, title = "APPROVAL_LINK_EXPIRED", "The link has expired"

@@ -1,4 +1,4 @@
-"""What the audit holds of links."""
+"""Audit records of links."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""Every query of links."""
+"""Queries of links."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -12,20 +12,20 @@ from service.kit.jobs import leases
 
 
 def find_presented_link(session: Session, link_id: str) -> ApprovalLinkRow | None:
-    """The link that somebody presents, of whichever tenant."""
+    """Returns the link with this id, of any tenant, or None."""
     found = select(ApprovalLinkRow).where(ApprovalLinkRow.id == link_id)
     return session.scalars(found, execution_options={"populate_existing": True}).one_or_none()
 
 
 def list_by_approval(session: Session, tenant_id: str, approval_id: str) -> Sequence[ApprovalLinkRow]:
-    """Every link of an approval, in the order in which they were made."""
+    """Returns every link of an approval, the oldest first."""
     own = (ApprovalLinkRow.tenant_id == tenant_id, ApprovalLinkRow.approval_id == approval_id)
     found = select(ApprovalLinkRow).where(*own).order_by(ApprovalLinkRow.created_at, ApprovalLinkRow.id)
     return session.scalars(found, execution_options={"populate_existing": True}).all()
 
 
 def mark_used(session: Writer, tenant_id: str, link_id: str) -> bool:
-    """Use a link, if it is unused and not expired: one conditional statement."""
+    """Marks a link as used, if it is unused and not expired, in one conditional statement."""
     statement = (
         update(ApprovalLinkRow)
         .where(
@@ -42,6 +42,6 @@ def mark_used(session: Writer, tenant_id: str, link_id: str) -> bool:
 
 
 def delete_expired_links(session: Writer, before: datetime) -> Sequence[ApprovalLinkRow]:
-    """Delete the links that expired before a time."""
+    """Deletes links that expired before a time, and returns them."""
     old = delete(ApprovalLinkRow).where(ApprovalLinkRow.expires_at < before)
     return session.scalars(old.returning(ApprovalLinkRow)).all()

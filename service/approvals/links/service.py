@@ -1,4 +1,4 @@
-"""The rules of links."""
+"""Rules of approval links."""
 
 import hmac
 from collections.abc import Callable, Mapping
@@ -48,7 +48,7 @@ _DIGESTS = "approval links"
 
 
 class Links:
-    """Makes and reads links under the key that their digests are made with."""
+    """Creation and verification of links, with the key for their digests."""
 
     def __init__(self, keyring: Keyring, *, public_url: str, has_tenant: Callable[[str], bool]) -> None:
         self._digest_key = keyring.derive_key(_DIGESTS)
@@ -58,7 +58,7 @@ class Links:
     def create(
         self, session: Writer, maker: Principal, approval_id: str, body: ApprovalLinkRequest
     ) -> WriteOutcome:
-        """Make a link by which an approver of the open step decides."""
+        """Creates a link by which an approver of the open step can decide."""
         held = _lock_approval(session, maker.tenant_id, approval_id)
         if not self._public_url:
             raise PublicUrlUnknown
@@ -100,7 +100,7 @@ class Links:
         )
 
     def resolve_token(self, session: Session, token: str) -> ApprovalLinkRow:
-        """The link that somebody presents, used or not."""
+        """Returns the link of a token, used or not. Raises LinkNotFound for an invalid token."""
         row = (
             repository.find_presented_link(session, parse_id(token) or "") if is_well_formed(token) else None
         )
@@ -115,7 +115,7 @@ LinkRules = Annotated[Links, from_state("links")]
 
 
 def _check_barred(session: Writer, subject: Principal, held: LoadedApproval) -> None:
-    """Refuse whoever asked for the approval: by a link that they make, they could decide it."""
+    """Refuses requesters, who could decide by a link that they make."""
     if is_barred(
         held.row, resolve_person(session, subject.tenant_id, subject.name, resolve_lineage(session, subject))
     ):
@@ -123,12 +123,12 @@ def _check_barred(session: Writer, subject: Principal, held: LoadedApproval) -> 
 
 
 def build_subject(row: ApprovalLinkRow) -> Principal:
-    """Whom the holder of a link acts for; all that they may do is decide."""
+    """Returns the subject of a link's holder, who can only decide."""
     return build_named_subject(row.tenant_id, row.approver)
 
 
 def is_open(session: Reader | Writer, row: ApprovalLinkRow) -> bool:
-    """Returns true where a link can still be used."""
+    """Returns true if a link can still be used."""
     held = approvals.get_approval(session, row.tenant_id, row.approval_id)
     return _resolve_state(row, held, leases.read_database_time(session)) == "open" and not _is_maker_revoked(
         session, row
@@ -136,7 +136,7 @@ def is_open(session: Reader | Writer, row: ApprovalLinkRow) -> bool:
 
 
 def _resolve_state(row: ApprovalLinkRow, held: LoadedApproval | None, time: datetime) -> str:
-    """What has become of a link; it ends with the step that it was made for."""
+    """Returns the state of a link, which ends with its step."""
     if row.used_at is not None:
         return "used"
     if row.revoked_at is not None:
@@ -147,19 +147,22 @@ def _resolve_state(row: ApprovalLinkRow, held: LoadedApproval | None, time: date
 
 
 def _is_maker_revoked(session: Reader | Writer, row: ApprovalLinkRow) -> bool:
-    """Returns true where the key that made a link has ended: whoever stole it may hold the link too."""
+    """Returns true if the key that made a link has ended. A thief of the key may hold the link too."""
     return not is_active(
         session, build_named_subject(row.tenant_id, row.created_by), leases.read_database_time(session)
     )
 
 
 def use_link(session: Writer, row: ApprovalLinkRow) -> WriteOutcome:
-    """Use a link for the decision of this transaction. It locks the approval first, as decisions do."""
+    """Marks a link as used by the decision of this transaction.
+
+    It locks the approval first, as decisions do.
+    """
     held = approvals.lock_approval(session, row.tenant_id, row.approval_id)
     before = link_to_response(row)
     if row.revoked_at is not None:
         raise LinkRevoked
-    # A link of before, for somebody with credentials, decides nothing.
+    # An older link for an approver with credentials is not valid.
     if not _is_of_open_step(row, held) or build_subject(row).kind is not PrincipalKind.PERSON:
         raise LinkExpired
     if _is_maker_revoked(session, row):
@@ -186,11 +189,11 @@ _UNUSABLE: Final[Mapping[str, type[Problem]]] = {
 
 
 def revoke_link(session: Writer, tenant_id: str, link_id: str) -> WriteOutcome:
-    """Let a link decide nothing any more; what was decided by it stays."""
+    """Revokes a link. A decision that it was used for remains."""
     row = repository.find_presented_link(session, link_id)
     if row is None or row.tenant_id != tenant_id:
         raise LinkNotFound
-    # Whoever decides by it locks the approval first.
+    # Decisions by the link lock the approval first.
     _lock_approval(session, tenant_id, row.approval_id)
     session.refresh(row)
     before = link_to_response(row)
@@ -206,7 +209,7 @@ def revoke_link(session: Writer, tenant_id: str, link_id: str) -> WriteOutcome:
 
 
 def list_link_states(session: Reader, tenant_id: str, approval_id: str) -> list[dict[str, Any]]:
-    """The links of an approval, each with what has become of it."""
+    """Returns the links of an approval with their states."""
     held = approvals.get_approval(session, tenant_id, approval_id)
     if held is None:
         raise ApprovalNotFound
@@ -235,7 +238,7 @@ def _is_of_open_step(row: ApprovalLinkRow, held: LoadedApproval | None) -> bool:
 
 
 def expire_links(session: Writer) -> list[WriteOutcome]:
-    """Delete the links that expired long ago."""
+    """Deletes links that expired long ago."""
     return [
         WriteOutcome(tenant_id=row.tenant_id, resource=LINKS.resource(row))
         for row in repository.delete_expired_links(session, leases.read_database_time(session) - LINKS_KEPT)
@@ -243,6 +246,6 @@ def expire_links(session: Writer) -> list[WriteOutcome]:
 
 
 def link_to_response(row: ApprovalLinkRow) -> dict[str, Any]:
-    """A link as callers see it."""
+    """Returns the representation of a link."""
     members = ((name, getattr(row, name)) for name in ApprovalLink.__annotations__)
     return {name: value for name, value in members if value is not None}

@@ -1,4 +1,4 @@
-"""Links of approvals."""
+"""Table of approval links."""
 
 from datetime import datetime
 
@@ -9,7 +9,7 @@ from service.kit.database.engine import SECRET, Base, UtcDateTime
 
 
 class ApprovalLinkRow(Base):
-    """One link. It is an approver's, in one step, for one decision."""
+    """A link for one decision of an approver in one step."""
 
     __tablename__ = "approval_links"
 

@@ -1,1 +1,1 @@
-"""Pages on which people decide."""
+"""Pages for decisions."""

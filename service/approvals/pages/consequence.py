@@ -1,4 +1,4 @@
-"""What pressing a button on the page of an approval does, and what is still awaited of one."""
+"""Foreseen effect of a decision, and outstanding decisions, for the page of an approval."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -9,34 +9,34 @@ from service.kit.http.problems import Problem
 
 
 class AwaitedVotes(NamedTuple):
-    """What the open step of an approval waits for."""
+    """Decisions that the open step of an approval still needs."""
 
     step: str
     quorum: int
     missing: int
-    """Approvals that it lacks."""
+    """Number of missing approvals."""
     approvers: Sequence[str]
-    """In whose place nobody has decided yet."""
+    """Approvers without a decision."""
     due_at: datetime | None
 
 
 class ForeseenOutcome(NamedTuple):
-    """What an approval of somebody would do now."""
+    """Effect of an approval by a subject now."""
 
     refusal: Problem | None = None
-    """Why it would be refused."""
+    """Problem with which it would be refused."""
     places: Sequence[str] = ()
-    """In whose place they would decide, where that is not their own."""
+    """Delegators on whose behalf it would be made, other than the decider."""
     completed: Sequence[str] = ()
-    """Steps that would have their quorum by it."""
+    """Steps that would reach their quorum."""
     awaited: AwaitedVotes | None = None
-    """What would have to follow; without it the quote is approved."""
+    """Decisions that would still be needed. None if the quote would be approved."""
     budgets: Sequence[BudgetEffect] = ()
-    """What would be committed; where others have to follow, what that would be as things are now."""
+    """Commitments that would be made, or estimated ones if further decisions are needed."""
 
 
 def find_awaited(approval: Mapping[str, Any]) -> AwaitedVotes | None:
-    """What an approval waits for; nothing once it has ended."""
+    """Returns the outstanding decisions of an approval, or None if it has ended."""
     step = next((one for one in approval["steps"] if one["state"] == "open"), None)
     if step is None:
         return None
@@ -50,8 +50,11 @@ def find_awaited(approval: Mapping[str, Any]) -> AwaitedVotes | None:
 def predict_effect(
     before: Mapping[str, Any], after: Mapping[str, Any], decider: str, budgets: Sequence[BudgetEffect]
 ) -> ForeseenOutcome:
-    """What an approval by ``decider`` has changed, of which ``budgets`` would have been told before."""
-    # A decision may count in several steps, and steps are only ever decided in their order.
+    """Returns the effect of an approval by ``decider`` from both states.
+
+    ``budgets`` are estimated effects.
+    """
+    # A decision may count in several steps, which are decided in order.
     known = sum(len(step["decisions"]) for step in before["steps"])
     made = [decision for step in after["steps"] for decision in step["decisions"]][known:]
     steps = zip(before["steps"], after["steps"], strict=True)

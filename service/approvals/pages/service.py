@@ -1,4 +1,4 @@
-"""What the pages of approvals show, and the decisions that are made on them."""
+"""Pages of approvals and the decisions that are made on them."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -34,11 +34,11 @@ from service.quotes.schemas import QuoteComparison
 MOST_LISTED: Final = 100
 COMMENT_CHARACTERS: Final = 500
 _DECISIONS: Mapping[str, ApprovalDecisionKind] = {"approve": "approve", "reject": "reject"}
-_TOO_LONG = "a comment has 500 characters at most"
+_TOO_LONG = "a comment may have at most 500 characters"
 
 
 def render_inbox(session: Reader, visitor: PageVisitor) -> str:
-    """What waits for somebody, and what they have asked for."""
+    """Returns the page of the approvals that a visitor can decide and has requested."""
     subject = visitor.subject
     mine = ApprovalFilters(requester=subject.name)
     asked = repository.list_page(session, subject.tenant_id, mine, None, MOST_LISTED)
@@ -53,7 +53,7 @@ def render_inbox(session: Reader, visitor: PageVisitor) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ApprovalPages:
-    """Pages on which people decide. The rules of decisions are those of the API."""
+    """Pages for decisions, with the rules of the API."""
 
     transactions: TransactionSource
     links: Links
@@ -66,7 +66,7 @@ class ApprovalPages:
         quote: Mapping[str, Any],
         linked_by: str | None,
     ) -> ForeseenOutcome:
-        """What an approval would do now: it is tried by the rules that decide, and undone."""
+        """Returns the effect of approving now, from a decision that is tried and rolled back."""
         catalog = self.snapshots.get_current(subject.tenant_id)
         sent = _decision_input(approval["content_digest"], "")
         with self.transactions.open_writer() as session:
@@ -90,7 +90,7 @@ class ApprovalPages:
         return predict_effect(approval, change.body or {}, subject.name, budgets)
 
     def decide(self, call: WriteContext, visitor: PageVisitor, approval_id: str, form: Form) -> Response:
-        """Decide as the visitor; what cannot be done is told on the page, as it is by then."""
+        """Decides as the visitor. A refusal is shown on the current page."""
         subject = visitor.subject
         catalog = self.snapshots.get_current(subject.tenant_id)
 
@@ -109,7 +109,7 @@ class ApprovalPages:
     def decide_linked(
         self, request_id: str, token: str, form: Form, reader: Principal | None = None
     ) -> Response:
-        """Decide as the one for whom a link was made, once; not in the browser of whoever has asked."""
+        """Decides by a link, once. Refuses the browser session of a requester."""
         with self.transactions.open_reader() as session:
             link = self.links.resolve_token(session, token)
         subject, approval_id = links.build_subject(link), link.approval_id
@@ -147,10 +147,10 @@ class ApprovalPages:
         decided: Callable[[Writer, ApprovalDecisionKind, ApprovalDecisionRequest], WriteOutcome],
         again: Callable[..., str],
     ) -> Response:
-        """Where to read what was decided; or the page again, with what is wrong."""
+        """Redirects to the page with the decision, or returns the page with an error."""
         kind = _DECISIONS.get(form.get("decision", ""))
         if kind is None:
-            raise BadRequest("The form says neither that you approve nor that you reject")
+            raise BadRequest("The form must either approve or reject")
         typed = form.get("comment", "")
         comment = " ".join(typed.split())
         if len(comment) > COMMENT_CHARACTERS:
@@ -177,7 +177,7 @@ class ApprovalPages:
         reader: Principal | None = None,
         **values: Any,  # noqa: ANN401
     ) -> str:
-        """The page of an approval as ``subject`` reads it, with the buttons where they may decide."""
+        """Returns the page of an approval for ``subject``, with buttons if it may decide."""
         held = repository.get_approval(session, subject.tenant_id, approval_id)
         if held is None:
             raise ApprovalNotFound
@@ -209,9 +209,9 @@ class ApprovalPages:
         reader: Principal | None,
         **values: Any,  # noqa: ANN401
     ) -> str:
-        """What the holder of a link reads: the approval, or that the link has ended and how.
+        """Returns the approval for the holder of a link, or a page about the end of the link.
 
-        Reading it changes nothing: programs that scan mail read it too.
+        Reading it has no effect, since mail scanners also open links.
         """
         link = self.links.resolve_token(session, token)
         subject = links.build_subject(link)
@@ -239,14 +239,14 @@ class ApprovalPages:
 
 
 def _changes(session: Reader | Writer, tenant_id: str, quote: Mapping[str, Any]) -> QuoteComparison | None:
-    """What is different from the version before, if there is one."""
+    """Returns the comparison with the previous version, or None."""
     if quote["version"] == 1:
         return None
     return compare_quotes(quotes.get_quote(session, tenant_id, quote["id"], quote["version"] - 1), quote)
 
 
 class _Amended(NamedTuple):
-    """What stands instead of a version of a quote."""
+    """The version that has replaced a version of a quote."""
 
     version: int
     approval_id: str | None
@@ -264,7 +264,7 @@ def _amended(session: Reader | Writer, row: ApprovalRow, quote: Mapping[str, Any
 
 
 def decisions_of(approval: Mapping[str, Any], subject: Principal) -> list[ApprovalDecision]:
-    """What somebody has decided, by themselves."""
+    """Returns the decisions that a subject has made itself."""
     made = (decision for step in approval["steps"] for decision in step["decisions"])
     return [decision for decision in made if decision["decided_by"] == subject.name]
 
@@ -278,7 +278,7 @@ def _may_decide(session: Reader | Writer, subject: Principal, held: LoadedApprov
 
 
 def _has_asked(session: Reader | Writer, reader: Principal | None, approval_id: str) -> bool:
-    """Whether the session of a browser is of somebody who may not decide what they have asked for."""
+    """Returns true if the browser session belongs to a requester of the approval."""
     held = None if reader is None else repository.get_approval(session, reader.tenant_id, approval_id)
     if reader is None or held is None:
         return False
@@ -295,4 +295,4 @@ def _decision_input(content_digest: str, comment: str) -> ApprovalDecisionReques
     try:
         return ApprovalDecisionRequest(content_digest=content_digest, comment=comment or MISSING)
     except ValidationError:
-        raise BadRequest("The form does not say what was seen") from None
+        raise BadRequest("The form lacks a valid content_digest") from None

@@ -1,1 +1,1 @@
-"""Approval policies: who has to agree to what, as data."""
+"""Approval policies, which define the approvers of quotes."""

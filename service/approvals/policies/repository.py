@@ -1,4 +1,4 @@
-"""Every query of approval policies."""
+"""Queries of approval policies."""
 
 from collections.abc import Iterator, Sequence
 
@@ -11,19 +11,19 @@ from service.kit.database.engine import Reader, Writer, insert_new
 
 
 def lock_policy(session: Writer, tenant_id: str, policy_id: str) -> ApprovalPolicyRow | None:
-    """A policy, be it deleted, locked until the transaction ends."""
+    """Returns a policy, even a deleted one, locked until the transaction ends, or None."""
     return session.scalars(_select_policy(tenant_id, policy_id).with_for_update()).one_or_none()
 
 
 def lock_or_add_policy(session: Writer, tenant_id: str, policy_id: str) -> ApprovalPolicyRow:
-    """A policy, locked; of an id that nobody has used, one that is not live yet."""
+    """Returns a policy, locked until the transaction ends. A new id gets a row that is not live."""
     draft = {"version": 0, "is_live": False, "document": "{}", "created_at": now(), "updated_at": now()}
     insert_new(session, ApprovalPolicyRow, tenant_id=tenant_id, id=policy_id, **draft)
     return session.scalars(_select_policy(tenant_id, policy_id).with_for_update()).one()
 
 
 def get_live_policy(session: Session, tenant_id: str, policy_id: str) -> ApprovalPolicyRow | None:
-    """A policy that is not deleted."""
+    """Returns a policy that is not deleted, or None."""
     return session.scalars(
         _select_policy(tenant_id, policy_id).where(ApprovalPolicyRow.is_live)
     ).one_or_none()
@@ -38,12 +38,12 @@ def _select_policy(tenant_id: str, policy_id: str) -> Select[ApprovalPolicyRow]:
 def list_live_after(
     session: Session, tenant_id: str, after: str = "", limit: int | None = None
 ) -> Sequence[ApprovalPolicyRow]:
-    """Policies of a tenant by id, behind the id ``after``."""
+    """Returns policies of a tenant after the id ``after``, by id."""
     own = (ApprovalPolicyRow.tenant_id == tenant_id, ApprovalPolicyRow.is_live, ApprovalPolicyRow.id > after)
     found = select(ApprovalPolicyRow).where(*own).order_by(ApprovalPolicyRow.id)
     return session.scalars(found.limit(limit)).all()
 
 
 def list_all_policies(session: Reader, tenant_id: str) -> Iterator[ApprovalPolicyRow]:
-    """Every policy of a tenant, deleted ones too."""
+    """Yields every policy of a tenant, including deleted ones."""
     yield from session.scalars(select(ApprovalPolicyRow).where(ApprovalPolicyRow.tenant_id == tenant_id))

@@ -1,4 +1,4 @@
-"""The rules of approval policies: rows with versions, changed by whoever knows the newest."""
+"""Rules of approval policies: versioned rows that change with a matching ETag."""
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -31,29 +31,29 @@ class VersionedPolicy(NamedTuple):
 
 
 def build_resource_name(policy_id: str) -> str:
-    """What changes and the audit call a policy."""
+    """Returns the resource name of a policy in changes and audit."""
     return f"approval-policies/{policy_id}"
 
 
 def to_response(row: ApprovalPolicyRow) -> dict[str, Any]:
-    """A policy as callers see it."""
+    """Returns the representation of a policy."""
     return _add_automatic_flag(_to_audit_document(row))
 
 
 def _add_automatic_flag(document: dict[str, Any]) -> dict[str, Any]:
-    """A document that says whether it is automatic, as those of older rows do not."""
+    """Returns a document with its automatic flag, which older rows lack."""
     return {"automatic": not document["steps"], **document}
 
 
 def _to_audit_document(row: ApprovalPolicyRow) -> dict[str, Any]:
-    """A policy as the audit holds a digest of it: of a row older than a member, without the member."""
+    """Returns a policy as the audit digests it, without members that are newer than the row."""
     members = {} if row.written_by is None else {"written_by": row.written_by}
     times = {"created_at": row.created_at, "updated_at": row.updated_at}
     return {**json.loads(row.document), "version": row.version, **times, **members}
 
 
 def get_policy(session: Reader, tenant_id: str, policy_id: str) -> dict[str, Any]:
-    """A policy."""
+    """Returns a policy."""
     row = repository.get_live_policy(session, tenant_id, policy_id)
     if row is None:
         raise PolicyNotFound
@@ -61,7 +61,7 @@ def get_policy(session: Reader, tenant_id: str, policy_id: str) -> dict[str, Any
 
 
 def list_policies(session: Writer, tenant_id: str) -> list[VersionedPolicy]:
-    """The policies of a tenant, by id."""
+    """Returns the policies of a tenant by id."""
     return [_parse_policy(row) for row in repository.list_live_after(session, tenant_id)]
 
 
@@ -72,7 +72,7 @@ def _parse_policy(row: ApprovalPolicyRow) -> VersionedPolicy:
 def list_own_policies(
     session: Writer, tenant_id: str, policies: Iterable[VersionedPolicy], names: Collection[str]
 ) -> list[str]:
-    """Ids of the policies of which one of ``names``, or somebody they act for, has written a version."""
+    """Returns the ids of policies that one of ``names``, or somebody they act for, has written."""
     ids = [policy.body.id for policy in policies]
     rows = (repository.get_live_policy(session, tenant_id, policy_id) for policy_id in ids)
     return [
@@ -81,14 +81,14 @@ def list_own_policies(
 
 
 def _list_writers(session: Writer, row: ApprovalPolicyRow) -> Sequence[str]:
-    """Who has written a policy; of an older row the audit chain says so."""
+    """Returns the writers of a policy. For older rows they come from the audit chain."""
     if row.written_by is not None:
         return row.written_by
     return list_writers(session, row.tenant_id, build_resource_name(row.id))
 
 
 def create_policy(session: Writer, subject: Principal, body: ApprovalPolicyRequest) -> WriteOutcome:
-    """Store a policy under an id that is free, or let it wait where it may let pass what was refused."""
+    """Stores a policy under a free id, or proposes it if it may admit quotes that were refused."""
     guarded, tenant_id, resource = (
         lock_guard(session, subject.tenant_id),
         subject.tenant_id,
@@ -98,7 +98,7 @@ def create_policy(session: Writer, subject: Principal, body: ApprovalPolicyReque
     _check_centers(session, tenant_id, body)
     check_not_waiting(session, tenant_id, resource)
     if repository.get_live_policy(session, tenant_id, body.id) is not None:
-        raise PolicyExists("", FieldError("/id", "TAKEN", "there is a policy of this id"))
+        raise PolicyExists("", FieldError("/id", "TAKEN", "a policy with this id exists"))
     if guarded.waits and not any(
         has_more_steps(body, each.body) for each in list_policies(session, tenant_id)
     ):
@@ -110,7 +110,7 @@ def create_policy(session: Writer, subject: Principal, body: ApprovalPolicyReque
 def change_policy(
     session: Writer, subject: Principal, policy_id: str, patch: dict[str, Any], if_match: str
 ) -> WriteOutcome:
-    """Replace members of a policy, or let it wait unless that only adds steps."""
+    """Replaces members of a policy, or proposes the change unless it only adds steps."""
     guarded, tenant_id = lock_guard(session, subject.tenant_id), subject.tenant_id
     row = _lock_matching_row(session, tenant_id, policy_id, if_match)
     check_not_waiting(session, tenant_id, build_resource_name(policy_id))
@@ -127,7 +127,7 @@ def change_policy(
 
 
 def delete_policy(session: Writer, subject: Principal, policy_id: str, if_match: str) -> WriteOutcome:
-    """Let a policy ask for nothing any more; approvals that are under way keep its steps."""
+    """Deletes a policy, or proposes its deletion. Pending approvals keep its steps."""
     guarded, tenant_id = lock_guard(session, subject.tenant_id), subject.tenant_id
     row = _lock_matching_row(session, tenant_id, policy_id, if_match)
     check_not_waiting(session, tenant_id, build_resource_name(policy_id))
@@ -139,7 +139,7 @@ def delete_policy(session: Writer, subject: Principal, policy_id: str, if_match:
 
 
 def store_policy(session: Writer, tenant_id: str, body: ApprovalPolicyRequest, author: str) -> WriteOutcome:
-    """Let a policy stand; one that was deleted goes on with its next version."""
+    """Stores a policy. One with a deleted id continues with the next version."""
     row = repository.lock_or_add_policy(session, tenant_id, body.id)
     before, earlier = (_to_audit_document(row), _list_writers(session, row)) if row.is_live else (None, ())
     row.written_by = resolve_authors(session, tenant_id, author, earlier)
@@ -159,7 +159,7 @@ def store_policy(session: Writer, tenant_id: str, body: ApprovalPolicyRequest, a
 
 
 def remove_policy(session: Writer, tenant_id: str, policy_id: str) -> WriteOutcome:
-    """Let a policy stand no more."""
+    """Deletes a policy."""
     row = _lock_live_row(session, tenant_id, policy_id)
     before = _to_audit_document(row)
     row.is_live, row.version, row.updated_at = False, row.version + 1, now()
@@ -168,7 +168,7 @@ def remove_policy(session: Writer, tenant_id: str, policy_id: str) -> WriteOutco
 
 
 def list_audit_documents(session: Reader, tenant_id: str) -> list[tuple[str, object]]:
-    """Every policy as its last event has to say it is, by id."""
+    """Returns the state of every policy for comparison with its last audit event, by id."""
     return [
         (row.id, _to_audit_document(row) if row.is_live else None)
         for row in repository.list_all_policies(session, tenant_id)
@@ -189,11 +189,13 @@ def _lock_live_row(session: Writer, tenant_id: str, policy_id: str) -> ApprovalP
 
 
 def _check_centers(session: Writer, tenant_id: str, body: ApprovalPolicyRequest) -> None:
-    """Refuse a condition on who pays that nobody could meet."""
+    """Refuses a condition on cost centres that do not exist."""
     named = [] if body.conditions.cost_center_ids is MISSING else body.conditions.cost_center_ids
     faults = [
         FieldError(
-            f"/conditions/cost_center_ids/{place}", "UNKNOWN_REFERENCE", "there is no such cost centre"
+            f"/conditions/cost_center_ids/{place}",
+            "UNKNOWN_REFERENCE",
+            "there is no cost centre with this id",
         )
         for place, center_id in enumerate(named)
         if not cost_centers.is_known(session, tenant_id, center_id)
@@ -203,10 +205,12 @@ def _check_centers(session: Writer, tenant_id: str, body: ApprovalPolicyRequest)
 
 
 def check_policy(body: ApprovalPolicyRequest) -> None:
-    """Refuse steps that can never be decided, or never escalate, and to have none without saying so."""
+    """Refuses steps that cannot be decided or escalated, and a non-automatic policy without steps."""
     if body.automatic == bool(body.steps):
-        detail = "is true where there are no steps, and only there: nobody is asked then"
-        raise Unprocessable("A policy without steps says so", FieldError("/automatic", "NOT_NAMED", detail))
+        detail = "must be true if and only if there are no steps"
+        raise Unprocessable(
+            "A policy without steps must be automatic", FieldError("/automatic", "NOT_NAMED", detail)
+        )
     faults = [
         FieldError(f"/steps/{number}/{member}", code, detail)
         for number, step in enumerate(body.steps)
@@ -224,4 +228,4 @@ def _find_step_faults(step: PolicyStep) -> Iterator[tuple[str, str, str]]:
     if step.escalation is MISSING or step.expires_after_seconds is MISSING:
         return
     if step.escalation.after_seconds >= step.expires_after_seconds:
-        yield "escalation/after_seconds", "ESCALATES_TOO_LATE", "the step has expired by then"
+        yield "escalation/after_seconds", "ESCALATES_TOO_LATE", "must be before the step expires"

@@ -1,6 +1,7 @@
-"""Which changes of policies can but add signatures; every other one may let something pass.
+"""Comparison of policies: changes that can only add signatures. Others may admit a quote.
 
-Both read policies as they are written and not what they do: what is not surely stricter is not.
+The comparison reads policies as they are written, and a change that is not certainly stricter counts as
+weaker.
 """
 
 from decimal import Decimal
@@ -15,12 +16,12 @@ if TYPE_CHECKING:
 
 
 def has_more_steps(policy: ApprovalPolicyRequest, standing: ApprovalPolicyRequest) -> bool:
-    """Whether a new policy asks somebody more about quotes of which ``standing`` asks somebody already."""
+    """Returns true if a policy adds steps only for quotes that ``standing`` already has steps for."""
     return bool(policy.steps and standing.steps) and is_superset(standing.conditions, policy.conditions)
 
 
 def is_only_stricter(before: ApprovalPolicyRequest, after: ApprovalPolicyRequest) -> bool:
-    """Whether a policy speaks of the same quotes as before and asks whom it asked, others too perhaps."""
+    """Returns true if a policy has the conditions and all steps of before, with optional further steps."""
     left = list(after.steps)
     for step in before.steps:
         if step not in left:
@@ -30,7 +31,7 @@ def is_only_stricter(before: ApprovalPolicyRequest, after: ApprovalPolicyRequest
 
 
 def is_superset(wide: PolicyConditions, narrow: PolicyConditions) -> bool:
-    """Whether ``wide`` speaks of every quote that ``narrow`` does, be it for something that is unknown."""
+    """Returns true if ``wide`` matches every quote that ``narrow`` matches, even with unknown figures."""
     sets = (
         (wide.cost_center_ids, narrow.cost_center_ids),
         (wide.requesters, narrow.requesters),
@@ -46,7 +47,7 @@ def is_superset(wide: PolicyConditions, narrow: PolicyConditions) -> bool:
 
 
 def _is_below(limit: "MoneyInput | MISSING", other: "MoneyInput | MISSING") -> bool:
-    """Whether what is above ``other`` is above ``limit``, at any exchange rate."""
+    """Returns true if amounts above ``other`` are also above ``limit``, at any exchange rate."""
     if limit is MISSING:
         return True
     if other is MISSING or other.currency_code != limit.currency_code:

@@ -1,1 +1,1 @@
-"""The plain form: four questions on one page, answered by a report, without scripts."""
+"""Form for the four questions on one page without scripts, answered by a report."""

@@ -1,4 +1,4 @@
-"""Fields of the form: what each is called, its unit, an example, and its place in the question."""
+"""Fields of the form with label, unit, example and pointer in the question."""
 
 from collections.abc import Mapping
 from decimal import Decimal
@@ -22,12 +22,12 @@ ASKED: Final[FieldOptions] = (
     ("throughput", "Does it fit, and how fast is it?"),
     ("memory", "Does it fit?"),
 )
-"""Questions by the name of their estimate; each asks all that the next one does."""
+"""Questions by the name of their estimate. Each includes those after it."""
 _WEIGHTS: Final = ("fp32", "fp16", "bf16", "fp8", "int8", "fp4", "int4")
 
 
 class FormField(NamedTuple):
-    """A field; ``pointer`` is its place in the question, empty where it only says how others are read."""
+    """A field. ``pointer`` is its place in the question, or empty if it only selects other fields."""
 
     name: str
     label: str
@@ -37,28 +37,28 @@ class FormField(NamedTuple):
     hint: str = ""
     kind: FieldKind = "number"
     times: Decimal = Decimal(1)
-    """What a typed number is multiplied by."""
+    """Factor for a typed number."""
     rows: CatalogRows | None = None
-    """The catalog rows to choose from, by their ids."""
+    """Catalog rows to choose from, by their ids."""
     options: FieldOptions = ()
-    """What else there is to choose from."""
+    """Further choices."""
     nothing: str = ""
-    """What choosing none of them means."""
+    """Label of an empty choice."""
     since: str = "memory"
-    """The narrowest question whose answer depends on it."""
+    """Narrowest question whose answer depends on the field."""
     needed_since: str = ""
-    """The narrowest question that has no answer without it."""
+    """Narrowest question that needs the field."""
 
 
 class FieldGroup(NamedTuple):
-    """Fields that belong together; those of one choice say of which."""
+    """A group of fields. A group of a choice applies only to some of its values."""
 
     title: str
     fields: tuple[FormField, ...]
     of: str = ""
-    """The field in which the choice is made."""
+    """Name of the field with the choice."""
     when: frozenset[str] = frozenset()
-    """What must be chosen there."""
+    """Values of that field for which the group applies."""
 
 
 def _build_plain_options(values: tuple[str, ...]) -> FieldOptions:
@@ -82,7 +82,7 @@ MODEL = FieldGroup(
             "/model/parameter_count",
             unit="billions",
             example="70",
-            hint="In place of the list, for a rough answer.",
+            hint="Replaces the list, for a rough answer.",
             kind="whole",
             times=Decimal(10**9),
         ),
@@ -91,7 +91,7 @@ MODEL = FieldGroup(
             "The model's config.json",
             "/model/config",
             example='{"model_type": "llama", "hidden_size": 4096, ...}',
-            hint="The file as it is published, pasted; in place of both.",
+            hint="Paste the published file. It replaces both fields above.",
             kind="config",
         ),
     ),
@@ -105,7 +105,7 @@ DEVICES = FieldGroup(
             "/cluster/accelerator/id",
             kind="choice",
             rows="accelerators",
-            nothing="none yet: what the model needs",
+            nothing="none: only the memory that the model needs",
             needed_since="throughput",
         ),
         FormField(
@@ -123,7 +123,7 @@ DEVICES = FieldGroup(
             "/efficiency/utilization",
             unit="% of the peak rate",
             example="40",
-            hint="Left empty, it is estimated from measured runs.",
+            hint="Defaults to an estimate from measured runs.",
             times=Decimal("0.01"),
             since="throughput",
         ),
@@ -157,7 +157,7 @@ TRAINED = FieldGroup(
             "/workload/global_batch_size",
             unit="sequences",
             example="1024",
-            hint="Left empty, one for each replica.",
+            hint="Defaults to one for each replica.",
             kind="whole",
         ),
         FormField(
@@ -166,7 +166,7 @@ TRAINED = FieldGroup(
             "/workload/precision",
             kind="choice",
             options=_build_plain_options(tuple(TrainingPrecision)),
-            nothing="the best that the devices have",
+            nothing="the best that the devices support",
         ),
     ),
     WORKLOAD,
@@ -222,7 +222,7 @@ SERVED = FieldGroup(
     frozenset({SERVING}),
 )
 HAD = FieldGroup(
-    "How the devices are paid for",
+    "Payment for the devices",
     (
         FormField(
             SUPPLY,
@@ -239,7 +239,7 @@ HAD = FieldGroup(
             "/currency_code",
             unit="code of three letters",
             example="USD",
-            hint="Of all prices on this page, and of the totals.",
+            hint="Currency of all prices on this page and of the totals.",
             kind="code",
         ),
     ),
@@ -284,7 +284,7 @@ OWN = FieldGroup(
             "/purchase/ownership/years",
             unit="years",
             example="4",
-            hint="Over which the price is written off; left empty, it is only a total.",
+            hint="Period of depreciation. Without it, only the total price is shown.",
         ),
     ),
     SUPPLY,
@@ -300,7 +300,7 @@ SITE = FieldGroup(
             "/site/pue",
             unit="facility over IT energy",
             example="1.2",
-            hint="Left empty, that of the site.",
+            hint="Defaults to that of the site.",
         ),
         FormField(
             "price_per_kwh",
@@ -314,7 +314,7 @@ SITE = FieldGroup(
             "tariff",
             "Tariff",
             "/site/electricity/tariff_id",
-            hint="Energy by time of use, demand and fixed charges, in place of the price of a kWh.",
+            hint="Energy by time of use, demand and fixed charges. Replaces the price of a kWh.",
             kind="choice",
             rows="tariffs",
             nothing="none: the price of a kWh",
@@ -325,7 +325,7 @@ SITE = FieldGroup(
             "/site/time_zone",
             unit="IANA time zone",
             example="Europe/Berlin",
-            hint="Needed with a tariff; the run starts at midnight of this clock.",
+            hint="Required with a tariff. The run starts at midnight on this clock.",
             kind="code",
         ),
         FormField(
@@ -334,7 +334,7 @@ SITE = FieldGroup(
             "/starts_at",
             unit="day or month",
             example="2027-01-25 or 2027-01",
-            hint="Needed with a tariff.",
+            hint="Required with a tariff.",
             kind="start",
         ),
         FormField(
@@ -351,7 +351,7 @@ SITE = FieldGroup(
             "/site/carbon_intensity_kg_co2e_per_kwh",
             unit="kg CO₂e",
             example="0.4",
-            hint="In place of those of the grid.",
+            hint="Replaces the value of the grid.",
         ),
     ),
 )
@@ -381,7 +381,7 @@ AT_FIRST: Final[Form] = {
     "price_per_kwh": "0.12",
     "site": "uptime-average-2023",
 }
-"""What the form says before anything is typed."""
+"""Initial values of the form."""
 
 PLACES: Final[Mapping[str, str]] = {
     **{field.pointer: name for name, field in FIELDS.items() if field.pointer},
@@ -401,11 +401,11 @@ PLACES: Final[Mapping[str, str]] = {
     "/site/electricity": "price_per_kwh",
     "/site/electricity/price_per_kwh/currency_code": CURRENCY,
 }
-"""The field behind each place of the question."""
+"""Field for each place of the question."""
 
 
 def is_relevant_to(field: FormField, question: str) -> bool:
-    """Whether the answer to a question depends on a field, by where that goes and since when it counts."""
+    """Returns true if the answer to a question depends on a field."""
     names = [name for name, _ in ASKED]
     root = field.pointer.partition("/")[2].partition("/")[0]
     has_place = not root or root in QUESTIONS[question].model_fields
@@ -413,6 +413,6 @@ def is_relevant_to(field: FormField, question: str) -> bool:
 
 
 def is_required_by(field: FormField, question: str) -> bool:
-    """Whether a question has no answer without a field."""
+    """Returns true if a question needs a field."""
     names = [name for name, _ in ASKED]
     return bool(field.needed_since) and names.index(question) <= names.index(field.needed_since)

@@ -1,4 +1,4 @@
-"""From what is typed into the form to a question of the API, as that takes it."""
+"""Conversion of form fields into a question of the API."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -39,24 +39,24 @@ _IN_PLACE_OF: Final[Mapping[str, tuple[str, ...]]] = {
     "price_per_device_hour": ("offer",),
     "price_per_kwh": ("tariff",),
 }
-"""Fields that give way to others."""
+"""Fields that other fields replace."""
 
 
 class TypedForm(NamedTuple):
-    """What a form says."""
+    """Content of a form."""
 
     name: str
-    """Which question is asked."""
+    """Name of the question."""
     question: dict[str, Any]
-    """That question, as the API takes it."""
+    """The question as a request of the API."""
     wrong: dict[str, str]
-    """What is wrong with which field; nothing that was typed is repeated."""
+    """Error texts by field. They never repeat the input."""
     unused: dict[str, str]
-    """Fields that are filled in and do not enter the question, and why."""
+    """Reasons why filled fields are not used, by field."""
 
     @property
     def places(self) -> dict[str, str]:
-        """The field behind each place of the question, none that gave way to another."""
+        """The field for each place of the question, or the field that replaces it."""
         return {pointer: self._find_taker(name) for pointer, name in PLACES.items()}
 
     def _find_taker(self, name: str) -> str:
@@ -67,24 +67,24 @@ class TypedForm(NamedTuple):
 
 
 def _explain_taken(other: str) -> str:
-    return f"“{FIELDS[other].label}” takes its place"
+    return f"“{FIELDS[other].label}” replaces it"
 
 
 class _FieldFault(Exception):
-    """What is wrong with a field."""
+    """An error in a field."""
 
 
 def parse_question(form: Form, catalog: CatalogView) -> TypedForm:
-    """The question that is typed."""
+    """Returns the question of a form."""
     names = dict(ASKED)
     name = form.get(QUESTION, "")
-    wrong = {} if name in names else {QUESTION: "choose what is to be answered"}
+    wrong = {} if name in names else {QUESTION: "choose a question"}
     reading = _FormReader(form, catalog, name if name in names else ASKED[0][0], wrong)
     return TypedForm(reading.name, reading.build_question(), wrong, reading.unused)
 
 
 class _FormReader:
-    """A form being read."""
+    """Reader of one form."""
 
     def __init__(self, form: Form, catalog: CatalogView, name: str, wrong: dict[str, str]) -> None:
         self._form = form
@@ -97,10 +97,10 @@ class _FormReader:
         return self._form.get(name, "").strip()
 
     def build_question(self) -> dict[str, Any]:
-        """The question, without what is wrong."""
+        """Returns the question without its erroneous fields."""
         kind = self._get_text(WORKLOAD)
         if kind not in (TRAINING, SERVING):
-            self._wrong[WORKLOAD] = "say what the devices are to do"
+            self._wrong[WORKLOAD] = "choose a workload"
         question: dict[str, Any] = {}
         for group in GROUPS:
             for field in group.fields:
@@ -110,7 +110,7 @@ class _FormReader:
         return _add_sources(question, kind)
 
     def _put_value(self, question: dict[str, Any], group: FieldGroup, field: FormField) -> None:
-        """Put what is typed in a field into its place, or say why it has none."""
+        """Puts the value of a field into the question, or records the reason why it is not used."""
         text = self._get_text(field.name)
         reason = self._explain_unused(group, field)
         if reason:
@@ -132,9 +132,9 @@ class _FormReader:
             place[last] = value
 
     def _explain_unused(self, group: FieldGroup, field: FormField) -> str:
-        """Why a field does not enter the question; empty if it does."""
+        """Returns the reason why a field is not used, or an empty string."""
         if not is_relevant_to(field, self.name) or (group.of in FIELDS and not self._is_relevant(group.of)):
-            return "the question that is chosen does not depend on it"
+            return "the chosen question does not depend on it"
         chosen = self._get_text(group.of) if group.of else ""
         if group.of and chosen not in group.when:
             return f"it belongs to “{group.title}”"
@@ -144,7 +144,7 @@ class _FormReader:
         if field.name == "accelerator_count" and not self._get_text("accelerator") and self.name == "memory":
             return "no accelerator is chosen"
         if field.name == "time_zone" and not (self._get_text("starts_on") or self._has_tariff()):
-            return "it counts with a tariff or a start only"
+            return "it only applies with a tariff or a start"
         return ""
 
     def _is_relevant(self, name: str) -> bool:
@@ -155,7 +155,7 @@ class _FormReader:
         return bool(self._get_text("tariff")) or (site is not None and site.tariff_id is not None)
 
     def _parse_value(self, field: FormField, text: str) -> object:
-        """What is typed as the question takes it."""
+        """Returns the text of a field as a value of the question."""
         if not text:
             raise _FieldFault("is needed")
         readers: Mapping[str, Callable[[str], object]] = {
@@ -179,7 +179,7 @@ class _FormReader:
         return code
 
     def _parse_start(self, text: str) -> str:
-        """Midnight of the site's clock: begun elsewhere, a run would touch the billing month before."""
+        """Returns midnight on the site's clock. Another start could fall into the previous billing month."""
         try:
             day = date.fromisoformat(text if len(text) > len("2027-01") else f"{text}-01")
         except ValueError:
@@ -191,12 +191,12 @@ class _FormReader:
         try:
             return f"{compute_local_midnight(day, zone):%Y-%m-%dT%H:%M:%SZ}"
         except PlanningError:
-            self._wrong["time_zone"] = "is no time zone such as Europe/Berlin"
+            self._wrong["time_zone"] = "must be a time zone such as Europe/Berlin"
             return ""
 
 
 def _add_sources(question: dict[str, Any], kind: str) -> dict[str, Any]:
-    """The question with its discriminators."""
+    """Returns the question with its discriminators."""
     if "model" in question:
         by = {"id": "catalog", "config": "huggingface_config", "parameter_count": "parameter_count"}
         (member,) = question["model"]
@@ -211,7 +211,7 @@ def _add_sources(question: dict[str, Any], kind: str) -> dict[str, Any]:
 
 def _check_option(field: FormField, text: str) -> str:
     if field.options and text not in dict(field.options):
-        raise _FieldFault("choose one of the list")
+        raise _FieldFault("must be one of the list")
     return text
 
 
@@ -231,7 +231,7 @@ def _check_number_text(text: str) -> str:
 
 
 def _parse_config(text: str) -> dict[str, Any]:
-    """The config.json that is pasted, read as a body of the API is."""
+    """Parses the pasted config.json like a request body."""
     try:
         config = from_json(text, allow_inf_nan=False)
     except ValueError as error:
@@ -242,7 +242,7 @@ def _parse_config(text: str) -> dict[str, Any]:
 
 
 def convert_problem_units(problem: Problem) -> Problem:
-    """A problem whose limits are in units of the question: of fields in other units, without the limit."""
+    """Returns a problem without limits in its messages for fields that use another unit than the question."""
     times = {field.pointer: field.times for field in FIELDS.values()}
     errors = [
         error._replace(detail="is too small or too large") if times.get(error.pointer, 1) != 1 else error

@@ -1,1 +1,1 @@
-"""The report of a quote: sections of figures, charts and tables, on a page that stands alone and prints."""
+"""Report of a quote: sections of figures, charts and tables on a self-contained, printable page."""

@@ -1,6 +1,6 @@
 """Charts as inline SVG: bars from zero, labelled axes, a title and a description, no meaning in colour alone.
 
-Every chart stands beside a table of the same figures, so it may cut a name or leave out a label.
+A table next to every chart has the same figures, so the chart may cut a name or leave out a label.
 """
 
 import math
@@ -20,11 +20,11 @@ _ROW = _LINE + _BAR + 9
 _NAME_LENGTH = 34
 _SHORTEST_NAME = 12
 _LABEL = 7.0
-"""Width of a character of a label, about."""
+"""Approximate width of a character of a label."""
 
 
 class ChartBar(NamedTuple):
-    """A row of a chart: from ``start`` to ``end``, or a point in its interval where both are equal."""
+    """A row of a chart: from ``start`` to ``end``, or a point in its interval if both are equal."""
 
     name: str
     shown: str
@@ -36,14 +36,14 @@ class ChartBar(NamedTuple):
 
 
 class ChartMark(NamedTuple):
-    """A value that all rows are to be compared with."""
+    """A reference value for all rows."""
 
     name: str
     value: float
 
 
 def stack_bars(parts: Sequence[tuple[str, str, float]]) -> list[ChartBar]:
-    """Name, text and value of parts, each from where the last one ends."""
+    """Returns bars of the named parts, each from the end of the last one."""
     bars: list[ChartBar] = []
     reached = 0.0
     for name, text, value in parts:
@@ -53,12 +53,12 @@ def stack_bars(parts: Sequence[tuple[str, str, float]]) -> list[ChartBar]:
 
 
 def truncate_name(name: str, length: int = _NAME_LENGTH) -> str:
-    """A name that is not too long for a label."""
+    """Returns a name that fits a label."""
     return name if len(name) <= length else f"{name[: length - 1].rstrip()}…"
 
 
 class ChartLabel(NamedTuple):
-    """What a chart is called and what it shows, in words; ``key`` is its own in a page."""
+    """Title and description of a chart. ``key`` is unique in a page."""
 
     key: str
     title: str
@@ -97,7 +97,7 @@ def _render_rectangle(x: float, y: float, width: float, height: float, kind: str
 
 
 def _select_anchor(at: float, text: str, width: float) -> str:
-    """Where to hold a text that stands at ``at`` of ``width``, so that it does not run out of the chart."""
+    """Returns the anchor of a text at ``at`` of ``width`` that keeps it within the chart."""
     half = len(text) * _LABEL / 2
     if at < half:
         return "start"
@@ -111,7 +111,7 @@ def render_bars(
     scale: UnitScale,
     marks: Sequence[ChartMark] = (),
 ) -> Markup:
-    """Rows of bars, one under the other, each under its name and its figure, over an axis in ``scale``."""
+    """Returns rows of bars, each under its name and figure, over an axis in ``scale``."""
     top = len(marks) * _LINE + 4.0
     bottom = top + len(rows) * _ROW
     parts: list[Markup] = []
@@ -142,7 +142,7 @@ def _render_row(row: ChartBar, top: float, axis: ChartAxis) -> list[Markup]:
         parts.append(Markup('<circle cx="{:.1f}" cy="{:.1f}" r="4" class="point"/>').format(end, middle))
     else:
         kind = "block total" if row.is_total else "block saved" if row.end < row.start else "block"
-        # What is not nothing can be seen.
+        # Bars above zero have a visible width.
         parts.append(
             _render_rectangle(
                 start, under, max(end - start, 1.0) if row.end != row.start else 0.0, _BAR, kind
@@ -156,12 +156,12 @@ def _render_row(row: ChartBar, top: float, axis: ChartAxis) -> list[Markup]:
 
 
 def _count_name_characters(shown: str) -> int:
-    """Characters that a name may have beside a figure."""
+    """Returns the number of characters of a name next to a figure."""
     return min(_NAME_LENGTH, max(_SHORTEST_NAME, int(WIDTH / _LABEL) - len(shown) - 2))
 
 
 class RooflinePoint(NamedTuple):
-    """A point of a roofline: what an operator reaches."""
+    """A point of a roofline: intensity and achieved rate of an operator."""
 
     number: int
     intensity: float
@@ -180,7 +180,7 @@ _MOST_NUMBERED = 60
 
 
 class _ChartPlane(NamedTuple):
-    """Two axes and where they are drawn."""
+    """Two axes and the height of the plane."""
 
     across: ChartAxis
     up: ChartAxis
@@ -193,7 +193,7 @@ class _ChartPlane(NamedTuple):
         return self.height - _FOOT - self.up.to_position(value) * (self.height - _FOOT - _TOP)
 
     def render_frame(self, scales: tuple[UnitScale, UnitScale], name: str) -> list[Markup]:
-        """Grid, ticks and the names of both axes: the unit across, and ``name`` on top."""
+        """Returns grid, ticks and the labels of both axes: the unit below, and ``name`` on top."""
         parts: list[Markup] = []
         floor, ceiling = self.height - _FOOT, _TOP
         show_x, show_y = map(build_tick_format, scales)
@@ -212,7 +212,7 @@ class _ChartPlane(NamedTuple):
 def render_roofline(
     about: ChartLabel, points: Sequence[RooflinePoint], peak: float, bandwidth: float | None, scale: UnitScale
 ) -> Markup:
-    """Points under the roof: a peak rate and, where known, a bandwidth, both axes logarithmic."""
+    """Returns points under a peak rate and, if known, a bandwidth, with both axes logarithmic."""
     knee = peak / bandwidth if bandwidth else None
     intensities = [point.intensity for point in points] + ([knee] if knee else [])
     plane = _ChartPlane(
@@ -248,7 +248,7 @@ def _render_roof(plane: _ChartPlane, peak: float, bandwidth: float | None) -> Ma
     corners = [(low, peak), (high, peak)]
     if bandwidth:
         knee = peak / bandwidth
-        # The slope begins where it enters the plane, at its left side or at its floor.
+        # The slope begins at the left side or at the floor of the plane.
         begin = max(low, plane.up.low / bandwidth)
         corners = [(begin, begin * bandwidth), (knee, peak), (high, peak)]
     path = " ".join(f"{plane.to_x(x):.1f},{plane.to_y(y):.1f}" for x, y in corners)
@@ -258,7 +258,7 @@ def _render_roof(plane: _ChartPlane, peak: float, bandwidth: float | None) -> Ma
 def _find_label_position(
     x: float, y: float, taken: Sequence[tuple[float, float]]
 ) -> tuple[float, float] | None:
-    """A place for a number beside a point where nothing else is, if there is one."""
+    """Returns a free place for a number next to a point, or None."""
     for away in (13.0, 22.0):
         for angle in range(0, 360, 45):
             at = (x + away * math.cos(math.radians(angle)), y - away * math.sin(math.radians(angle)))
@@ -269,7 +269,7 @@ def _find_label_position(
 
 
 class TimeSlot(NamedTuple):
-    """A stretch of time with its mean and the range within it."""
+    """A span of time with its mean and range."""
 
     start: float
     end: float
@@ -281,7 +281,7 @@ class TimeSlot(NamedTuple):
 def render_time_series(
     about: ChartLabel, slots: Sequence[TimeSlot], time: UnitScale, power: UnitScale
 ) -> Markup:
-    """A quantity in time: its mean as an area from 0, the range of each stretch as a line over it."""
+    """Returns a chart over time: the mean as an area from 0, the range of each slot as a line."""
     end = slots[-1].end
     across = build_linear_axis(end, unit=time.factor)
     across = across._replace(high=end, ticks=tuple(at for at in across.ticks if at <= end * (1 + 1e-9)))

@@ -1,4 +1,4 @@
-"""What is decided about: the headlines of a quote, and how sure they are."""
+"""Headlines of a quote with their intervals."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -26,7 +26,7 @@ _EXPECTED = {
     "cost": ("total", "duration_seconds", "device_hours"),
     "utility_bill": ("facility_kwh", "peak_kw", "location_based_kg_co2e", "water_liters"),
 }
-"""Headlines that each request asks for."""
+"""Headlines that belong to each request."""
 BASES = {
     "exact": "exact",
     "calibrated_node": "measured on this node",
@@ -40,7 +40,7 @@ _LEAST, _MOST = 2.0**-6, 2.0**6
 
 
 def build_headline_rows(quote: Mapping[str, Any]) -> list[FormattedFigure]:
-    """All headlines; those that were asked for and are not known say why."""
+    """Returns all headlines. Those that were requested but are unknown have a reason."""
     expected = {name for request in quote["requests"] for name in _EXPECTED[request]}
     found: Mapping[str, Any] = quote["headlines"]
     rows: list[FormattedFigure] = []
@@ -54,29 +54,29 @@ def build_headline_rows(quote: Mapping[str, Any]) -> list[FormattedFigure]:
 
 
 def _find_reason(gaps: Sequence[EstimateGap], name: str) -> str:
-    """Why a headline is not known: what its own gap says, else that of the figure of this name."""
+    """Returns the detail of the gap of a headline, or of the figure with its name, or an empty string."""
     found = [gap for gap in gaps if gap["pointer"].endswith(f"/{name}")]
     return min(found, key=lambda gap: len(gap["pointer"]))["detail"] if found else ""
 
 
 def format_total(quote: Mapping[str, Any]) -> str:
-    """What the total counts."""
+    """Returns a sentence on the charges that the total counts."""
     if "total" not in quote["headlines"]:
         return ""
     codes = {warning["code"] for warning in quote["warnings"]}
     has_bill = "utility_bill" in quote["answers"]
     if quote.get("owns_devices") and has_bill and "ELECTRICITY_NOT_IN_TOTAL" not in codes:
-        return "The total is the charges of the run and the electricity of its own devices."
-    return "The total is the charges of the run; it counts no electricity."
+        return "The total counts the charges of the run and the electricity of its own devices."
+    return "The total counts the charges of the run without electricity."
 
 
 def _get_interval(value: Mapping[str, Any]) -> tuple[float, float, float]:
-    """Low, middle and high of a headline."""
+    """Returns low, middle and high of a headline."""
     return (float(value["low"]), float(value.get("value", value.get("amount"))), float(value["high"]))
 
 
 def build_interval_chart(headlines: Mapping[str, Any]) -> ReportChart | None:
-    """Intervals of the headlines, each over its own estimate."""
+    """Returns a chart of the intervals of the headlines, relative to their estimates."""
     found: list[tuple[str, float, float]] = []
     for name, title in NAMES.items():
         value = headlines.get(name)
@@ -112,12 +112,12 @@ def build_interval_chart(headlines: Mapping[str, Any]) -> ReportChart | None:
         [(name, f"{TIMES}{low:.3f}", f"{TIMES}{high:.3f}") for name, low, high in found],
         frozenset({1, 2}),
     )
-    note = "In four of five cases the figure should turn out within its interval."
+    note = "In four of five cases the figure is expected within its interval."
     if any(low < _LEAST or high > _MOST for _, low, high in found):
-        note += " Intervals that leave the axis are drawn to its end."
+        note += " Intervals beyond the axis are drawn to its end."
     return ReportChart(caption, chart, table, note)
 
 
 def format_basis(basis: str) -> str:
-    """Evidence in words."""
+    """Returns the words for a kind of evidence."""
     return BASES.get(basis, basis)

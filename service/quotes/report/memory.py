@@ -1,4 +1,4 @@
-"""Does it fit? Memory of the fullest device against what it has."""
+"""Section of the memory: the fullest device against its capacity."""
 
 from service.quotes.report.charts import ChartBar, ChartLabel, ChartMark, render_bars, stack_bars
 from service.quotes.report.numbers import (
@@ -35,7 +35,7 @@ _LIMITS = {
 
 
 def build_memory_section(answer: MemoryEstimate) -> ReportSection:
-    """Verdict, parts of the memory, and how far each dimension goes."""
+    """Returns the section with verdict, components of the memory, and limits of each dimension."""
     limits = [
         (_LIMITS.get(name, to_title(name)), format_number(float(str(n))))
         for name, n in answer["limits"].items()
@@ -50,10 +50,8 @@ def build_memory_section(answer: MemoryEstimate) -> ReportSection:
             FigureList("Model and device", rest),
             FigureList("Cache of one request", list_figures(answer.get("kv_cache", {}))),
             FigureList("Outside of the device, for each", list_figures(answer.get("host", {}))),
-            ReportTable(
-                "How far it goes before the device is full", ("Limit", "Most"), limits, frozenset({1})
-            ),
-            ReportRemarks("What would make it fit", [advice["detail"] for advice in answer["advice"]]),
+            ReportTable("Limits at which the device is full", ("Limit", "Most"), limits, frozenset({1})),
+            ReportRemarks("Ways to make it fit", [advice["detail"] for advice in answer["advice"]]),
         ),
     )
 
@@ -62,9 +60,9 @@ def _format_verdict(answer: MemoryEstimate) -> str:
     memory = answer["per_device"]
     needed = format_value(memory["known_bytes"], BYTES)
     if "total_bytes" not in memory:
-        return f"Parts of the memory are not known; those that are take {needed} of the fullest device."
+        return f"Parts of the memory are unknown; the known parts take {needed} of the fullest device."
     if "fits" not in answer or "usable_bytes" not in answer:
-        return f"The fullest device needs {needed}; what it has is not known."
+        return f"The fullest device needs {needed}; its capacity is unknown."
     verdict = "It fits" if answer["fits"] else "It does not fit"
     usable = format_value(answer["usable_bytes"], BYTES)
     text = f"{verdict}: the fullest device needs {needed} of {usable} usable."
@@ -91,7 +89,7 @@ def _build_picture(answer: MemoryEstimate) -> ReportChart | None:
         (name, add_unit(text, scale), size)
         for name, text, size in zip(names, texts.parts, sizes, strict=True)
     ]
-    name = "Total, with its 80% interval" if total else "What is known"
+    name = "Total, with its 80% interval" if total else "Known parts"
     last = ChartBar(name, add_unit(texts.whole, scale), 0.0, reached, low, high, is_total=True)
     caption = "Memory of the fullest device by component"
     description = (
@@ -124,7 +122,7 @@ def _build_picture(answer: MemoryEstimate) -> ReportChart | None:
 
 
 def _build_marks(answer: MemoryEstimate) -> list[ChartMark]:
-    """What the memory is to be compared with."""
+    """Returns the capacities that the memory is compared with."""
     usable, capacity = answer.get("usable_bytes"), answer.get("capacity_bytes")
     if usable == capacity and usable is not None:
         return [ChartMark(f"capacity, all usable {format_value(usable, BYTES)}", float(usable))]

@@ -1,4 +1,4 @@
-"""What will it cost? Charges, and what else the answer weighs."""
+"""Section of the cost: charges, and other terms that the answer compares."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -36,24 +36,29 @@ _NOT_SHOWN = frozenset({"parallelism", "evidence", "total"})
 
 
 def build_money_ladder(currency_code: str) -> UnitLadder:
-    """Sizes of an amount on an axis."""
+    """Returns the units of an amount on an axis."""
     return tuple(UnitScale(size, f"{name} {currency_code}".strip()) for size, name in _SIZES)
 
 
 def format_amount(line: CostLine) -> str:
-    """The amount of a charge, if it is known."""
+    """Returns the amount of a charge, if it is known."""
     return format_money(**line["amount"]) if "amount" in line else NOT_KNOWN
 
 
 def build_cost_section(answer: CostEstimate, *, is_alone: bool = True) -> ReportSection:
-    """Charges of the run, their total, and other ways to pay; a utility bill says more of the break-even."""
+    """Returns the section of charges, total and other terms of payment.
+
+    A utility bill adds break-even tables.
+    """
     others: list[ReportBlock | None] = []
     purchase, ownership = answer.get("purchase"), answer.get("ownership")
     if purchase and any(line not in answer["lines"] for line in purchase["lines"]):
-        counted = "of which the total has the run's share" if ownership else "which the total does not count"
+        counted = (
+            "of which the total counts the run's share" if ownership else "which the total does not count"
+        )
         others.append(build_lines_table(f"Purchase, {counted}", purchase))
     if ownership:
-        others.append(build_lines_table("A year of owning the devices, whatever runs", ownership["yearly"]))
+        others.append(build_lines_table("Yearly cost of ownership, at any utilization", ownership["yearly"]))
         others.append(FigureList("Owning", list_figures(ownership, without=frozenset({"total"}))))
     rent = answer.get("rent")
     interruptions = list_figures(rent.get("interruptions", {})) if rent else []
@@ -79,7 +84,7 @@ def build_cost_section(answer: CostEstimate, *, is_alone: bool = True) -> Report
 
 def _format_lead(answer: CostEstimate) -> str:
     if "total" not in answer:
-        return "The total is not known."
+        return "The total is unknown."
     total = build_money_figure("total", answer["total"])
     return f"The charges of the run sum to {total.shown}" + (
         f" (80% interval {total.low} to {total.high})." if total.low else "."
@@ -87,7 +92,7 @@ def _format_lead(answer: CostEstimate) -> str:
 
 
 def _is_chartable(lines: Sequence[CostLine]) -> bool:
-    """Whether there are several amounts of one currency, and not more than a chart has room for."""
+    """Returns true if there are several amounts in one currency, and not too many for a chart."""
     codes = [line["amount"]["currency_code"] for line in lines if "amount" in line]
     return len(codes) == len(lines) and _FEW <= len(lines) <= _MANY and len(set(codes)) == 1
 
@@ -95,7 +100,7 @@ def _is_chartable(lines: Sequence[CostLine]) -> bool:
 def build_lines_picture(
     key: str, caption: str, lines: Sequence[CostLine], total: MoneyQuantity | None, names: Sequence[str] = ()
 ) -> ReportChart | None:
-    """Charges as parts of their total."""
+    """Returns a chart of charges as parts of their total."""
     if not _is_chartable(lines):
         return None
     code = lines[0]["amount"]["currency_code"]
@@ -120,7 +125,7 @@ def build_lines_picture(
 
 
 def build_lines_table(caption: str, charges: Mapping[str, Any], names: Sequence[str] = ()) -> ReportTable:
-    """Charges: quantity times price."""
+    """Returns a table of charges as quantity times price."""
     lines: Sequence[CostLine] = charges["lines"]
     titles = names or [to_title(line["name"]) for line in lines]
     rows = [
@@ -135,12 +140,12 @@ def build_lines_table(caption: str, charges: Mapping[str, Any], names: Sequence[
     ]
     total = charges.get("total")
     last = ("Total", "", "", build_money_figure("total", total).shown, "") if total else ()
-    head = ("Charge", "Quantity", "Price of one", "Amount", "Source of the price")
+    head = ("Charge", "Quantity", "Unit price", "Amount", "Source of the price")
     return ReportTable(caption, head, rows, frozenset({1, 2, 3}), last)
 
 
 def build_break_even_table(points: Sequence[BreakEven]) -> ReportTable:
-    """When a purchase has paid itself back."""
+    """Returns a table of the runs and months until a purchase breaks even."""
     rows = [
         (
             ", ".join(to_title(counted).lower() for counted in point["counts"]),
@@ -152,7 +157,7 @@ def build_break_even_table(points: Sequence[BreakEven]) -> ReportTable:
         )
         for point in points
     ]
-    caption = "When the purchase has paid itself back against the rent"
+    caption = "Break-even of the purchase against the rent"
     return ReportTable(caption, ("Counted", "In use", "Runs", "Months"), rows, frozenset({1, 2, 3}))
 
 
@@ -168,4 +173,4 @@ def _build_list_prices_table(prices: Sequence[TokenListPrice]) -> ReportTable:
         for price in prices
     ]
     head = ("Provider", "Million tokens in", "Million tokens out", "These tokens", "As of")
-    return ReportTable("What providers ask for the same tokens", head, rows, frozenset({1, 2, 3}))
+    return ReportTable("List prices of providers for the same tokens", head, rows, frozenset({1, 2, 3}))

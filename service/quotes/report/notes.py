@@ -1,4 +1,4 @@
-"""What a reader should know of the answers: what is left out, warnings, assumptions, and sources."""
+"""Sections of warnings, gaps, assumptions and sources."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -9,7 +9,7 @@ from service.quotes.report.shapes import ReportRemarks, ReportSection, ReportTab
 from service.schemas.base import AnswerWarning, EstimateGap
 
 _MOST_SHOWN = 8
-_NAMES = {"focus_digest": "Charges as rows of FOCUS", "fits": "Whether it fits"}
+_NAMES = {"focus_digest": "Charges as rows of FOCUS", "fits": "Fit in memory"}
 _TRAINED_WITHOUT = {
     "reliability": "No device fails, and nothing is restarted.",
     "checkpointing": "No checkpoint is written.",
@@ -20,21 +20,21 @@ _SERVED_WITHOUT = {
     "arrivals": "Requests arrive independently of each other (Poisson).",
 }
 _ANSWERS = ("cost", "headlines")
-"""Whose totals need no other name."""
+"""Answers whose totals are named without a prefix."""
 _DEGREES = ("tensor", "pipeline", "data", "context", "expert")
 
 
 def list_first_notes(
     quote: Mapping[str, Any], question: Mapping[str, Any], total_text: str
 ) -> list[ReportRemarks]:
-    """What somebody who decides has to see beside the headlines."""
+    """Returns the notes that an approver sees next to the headlines."""
     gaps = sorted(quote["gaps"], key=_rank_gap)
     left_out = [f"{_get_figure_name(gap)}: {gap['detail']}" for gap in gaps]
     if total_text:
         left_out.insert(0, total_text)
     warnings = [warning["detail"] for warning in quote["warnings"]]
     found = (
-        ReportRemarks("What is left out", _shorten_notes(left_out)),
+        ReportRemarks("Omissions", _shorten_notes(left_out)),
         ReportRemarks("Warnings", _shorten_notes(warnings)),
         ReportRemarks("Assumptions", list(_list_assumptions(question, quote["answers"]))),
     )
@@ -45,7 +45,7 @@ def _shorten_notes(texts: Sequence[str]) -> list[str]:
     items = list(dict.fromkeys(_to_sentence(text) for text in texts))
     if len(items) <= _MOST_SHOWN:
         return items
-    return [*items[:_MOST_SHOWN], f"And {len(items) - _MOST_SHOWN} more, under “Warnings and gaps”."]
+    return [*items[:_MOST_SHOWN], f"And {len(items) - _MOST_SHOWN} more, see “Warnings and gaps”."]
 
 
 def _to_sentence(text: str) -> str:
@@ -53,7 +53,7 @@ def _to_sentence(text: str) -> str:
 
 
 def _rank_gap(gap: EstimateGap) -> int:
-    """What is decided about comes first."""
+    """Returns a sort key that puts gaps of headlines first."""
     *_, parent, name = ["", *gap["pointer"].split("/")]
     if name == "total":
         return 0 if parent in _ANSWERS else len(NAMES)
@@ -68,7 +68,7 @@ def _get_figure_name(gap: EstimateGap) -> str:
 
 
 def _list_assumptions(question: Mapping[str, Any], answers: Mapping[str, Any]) -> Iterator[str]:
-    """What holds because the question says so, or says nothing else."""
+    """Yields the assumptions that the question states or that follow from its defaults."""
     efficiency = question.get("efficiency", {})
     if efficiency.get("source") == "assumed":
         share = format_value(efficiency["utilization"], PERCENT)
@@ -87,14 +87,14 @@ def _list_assumptions(question: Mapping[str, Any], answers: Mapping[str, Any]) -
 
 
 def build_notes_section(warnings: Sequence[AnswerWarning], gaps: Sequence[EstimateGap]) -> ReportSection:
-    """Warnings, and figures that are not known."""
+    """Returns the section of warnings and unknown figures."""
     return ReportSection(
         "notes",
         "Warnings and gaps",
         f"{_format_count(warnings, 'warning')}; {_format_count(gaps, 'figure')} not known.",
         select_blocks(
             _build_remarks_table(warnings, "All warnings"),
-            _build_remarks_table(gaps, "Figures that are not known: they are not counted as 0"),
+            _build_remarks_table(gaps, "Unknown figures, which do not count as 0"),
         ),
     )
 
@@ -105,15 +105,15 @@ def _format_count(items: Sequence[object], name: str) -> str:
 
 def _build_remarks_table(notes: Sequence[AnswerWarning] | Sequence[EstimateGap], where: str) -> ReportTable:
     rows = [(note["detail"], f"{note['code']} {note['pointer']}".strip()) for note in notes]
-    return ReportTable(where, ("What to know", "Code and place"), rows)
+    return ReportTable(where, ("Note", "Code and place"), rows)
 
 
 def build_sources_section(inputs: Sequence[Mapping[str, Any]]) -> ReportSection:
-    """Rows of the catalog that the answers rest on."""
+    """Returns the section of the catalog rows that the answers use."""
     rows = [
         (f"{to_title(row['kind'])} {row['id']}", f"{row['version']}, {row['origin']}", row["citation"])
         for row in inputs
     ]
-    table = ReportTable("Rows of the catalog", ("Row", "Version, origin", "Where its values come from"), rows)
-    lead = "Rows of the catalog that the answers rest on, as they were then."
+    table = ReportTable("Rows of the catalog", ("Row", "Version, origin", "Source of its values"), rows)
+    lead = "Rows of the catalog that the answers use, in the versions of that time."
     return ReportSection("sources", "Sources", lead, select_blocks(table))

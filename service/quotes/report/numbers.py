@@ -1,4 +1,4 @@
-"""Numbers as people read them: in a unit of their size, with separators of thousands."""
+"""Formats of numbers for readers: with a unit of their size and separators of thousands."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -18,7 +18,7 @@ _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 class UnitScale(NamedTuple):
-    """A unit that people read, in units of the document."""
+    """A unit for readers, as a multiple of the unit of the document."""
 
     factor: float
     unit: str
@@ -111,7 +111,7 @@ _UNITS = {
 
 
 class FormattedFigure(NamedTuple):
-    """A figure as it is shown."""
+    """A figure with its formatted value and interval."""
 
     name: str
     shown: str
@@ -126,7 +126,7 @@ class FormattedFigure(NamedTuple):
 
 
 def select_ladder(name: str) -> UnitLadder:
-    """The units of a member, by what its name ends in."""
+    """Returns the units of a member, by the suffix of its name."""
     for ending, ladder in _LADDERS:
         if name.endswith(ending) and not name.endswith(f"_per_{ending}"):
             return ladder
@@ -134,7 +134,7 @@ def select_ladder(name: str) -> UnitLadder:
 
 
 def select_scale(ladder: UnitLadder, size: float) -> UnitScale:
-    """The largest unit that ``size`` has at least one of, else the smallest."""
+    """Returns the largest unit that does not exceed ``size``, else the smallest."""
     fitting = [scale for scale in ladder if scale.factor <= abs(size)]
     if fitting:
         return fitting[-1]
@@ -142,7 +142,7 @@ def select_scale(ladder: UnitLadder, size: float) -> UnitScale:
 
 
 def format_number(value: float) -> str:
-    """A number to four significant digits, whole numbers whole."""
+    """Returns a number with four significant digits. Whole numbers are written in full."""
     if not math.isfinite(value):
         return NOT_KNOWN
     size = abs(value)
@@ -151,13 +151,13 @@ def format_number(value: float) -> str:
         return f"{mantissa}{_SPACE}{TIMES}{_SPACE}10{str(int(exponent)).translate(_RAISED)}"
     if value == int(value):
         return f"{int(value):,}"
-    # Rounded first: 9.9999 is 10.00, and not 10.000.
+    # Rounded first, so that 9.9999 is written as 10.00 instead of 10.000.
     places = max(0, _DIGITS - 1 - math.floor(math.log10(float(f"{size:.{_DIGITS - 1}e}"))))
     return f"{value:,.{places}f}"
 
 
 def format_quantity(value: float) -> str:
-    """How much is charged for: so many digits that its product with the price is the amount."""
+    """Returns a quantity with enough digits that its product with the price is the amount."""
     if not math.isfinite(value):
         return NOT_KNOWN
     whole, _, part = f"{Decimal(f'{value:.{_COUNTED_DIGITS}g}'):,f}".partition(".")
@@ -165,27 +165,27 @@ def format_quantity(value: float) -> str:
 
 
 def format_money(amount: str | Decimal, currency_code: str) -> str:
-    """An amount to its last digit; what is nothing has no sign."""
+    """Returns an amount with all digits. Zero has no sign."""
     return _money(Decimal(amount) + 0, currency_code)
 
 
 def format_in_scale(value: float, scale: UnitScale) -> str:
-    """A value in a unit, with it."""
+    """Returns a value in a unit, with the unit."""
     return add_unit(format_number(value / scale.factor), scale)
 
 
 def add_unit(text: str, scale: UnitScale) -> str:
-    """A number that is written already, and its unit."""
+    """Returns a formatted number with its unit."""
     return f"{text}{_SPACE}{scale.unit}".rstrip(_SPACE)
 
 
 def format_value(value: float, ladder: UnitLadder) -> str:
-    """A value in the unit of its size."""
+    """Returns a value in the unit of its size."""
     return format_in_scale(value, select_scale(ladder, value))
 
 
 def to_plain_words(name: str) -> str:
-    """The name of a member in words."""
+    """Returns the name of a member in words."""
     text = " ".join(_WORDS.get(part, part) for part in name.replace("-", "_").split("_") if part)
     for apart, joined in _JOINED.items():
         text = text.replace(apart, joined)
@@ -193,13 +193,13 @@ def to_plain_words(name: str) -> str:
 
 
 def to_title(name: str) -> str:
-    """The same, as a title."""
+    """Returns the name of a member in words, capitalised."""
     text = to_plain_words(name)
     return text[:1].upper() + text[1:]
 
 
 def format_figure_title(name: str) -> str:
-    """The name of a figure in words: what it is instead of its unit, which is shown with the number."""
+    """Returns the name of a figure in words, without its unit, which is shown with the number."""
     for unit, noun in _UNITS.items():
         if name.endswith(unit):
             before = name.removesuffix(unit)
@@ -208,23 +208,23 @@ def format_figure_title(name: str) -> str:
 
 
 def build_tick_format(scale: UnitScale) -> Callable[[float], str]:
-    """Labels of an axis in a unit."""
+    """Returns a function that formats labels of an axis in a unit."""
     return lambda value: f"{value / scale.factor:,.10g}"
 
 
 def build_quantity_figure(
     name: str, quantity: Mapping[str, Any], ladder: UnitLadder | None = None
 ) -> FormattedFigure:
-    """A quantity with its interval, all in one unit."""
+    """Returns a quantity with its interval, all in one unit."""
     scale = select_scale(ladder or select_ladder(name), quantity["value"])
     value, low, high = (format_in_scale(quantity[end], scale) for end in ("value", "low", "high"))
-    # An interval that is narrower than what is shown says nothing.
+    # An interval that is narrower than the shown digits is left out.
     ends = ("", "") if value == low == high else (low, high)
     return FormattedFigure(format_figure_title(name), value, *ends, quantity["basis"])
 
 
 def build_money_figure(name: str, money: Mapping[str, Any]) -> FormattedFigure:
-    """An amount with its interval."""
+    """Returns an amount with its interval."""
     code = money["currency_code"]
     ends = ("", "")
     if Decimal(money["low"]) != Decimal(money["high"]):
@@ -235,7 +235,7 @@ def build_money_figure(name: str, money: Mapping[str, Any]) -> FormattedFigure:
 
 
 def build_figure(name: str, value: object) -> FormattedFigure | None:
-    """A member of an answer as a figure; None where it is none."""
+    """Returns a member of an answer as a figure, or None."""
     if isinstance(value, bool):
         return FormattedFigure(format_figure_title(name), "yes" if value else "no")
     if isinstance(value, int | float):
@@ -252,6 +252,6 @@ def build_figure(name: str, value: object) -> FormattedFigure | None:
 def list_figures(
     answer: Mapping[str, Any], *, without: frozenset[str] = frozenset()
 ) -> list[FormattedFigure]:
-    """All figures of an answer, in its order."""
+    """Returns all figures of an answer, in its order."""
     found = (build_figure(name, value) for name, value in answer.items() if name not in without)
     return [one for one in found if one is not None]

@@ -1,4 +1,4 @@
-"""What was asked: the settings of a question, one to a line, however large they are."""
+"""Table of the settings of a question, one per line and limited in length."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -14,12 +14,12 @@ _OPERATIONS = ("utility_bill", "cost", "throughput", "memory")
 
 
 def get_broadest_question(requests: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The broadest question; those of the other estimates are parts of it."""
+    """Returns the broadest question, which contains the questions of the other estimates."""
     return next((requests[name] for name in _OPERATIONS if name in requests), {})
 
 
 def build_settings_table(question: Mapping[str, Any]) -> ReportTable:
-    """Every setting of a question."""
+    """Returns a table of every setting of a question."""
     settings = list(_list_settings(question, ()))
     rows: list[tuple[str, str]] = [
         (_format_path(path), truncate_name(text, _LONGEST)) for path, text in settings
@@ -29,7 +29,7 @@ def build_settings_table(question: Mapping[str, Any]) -> ReportTable:
             *rows[:_MOST_SETTINGS],
             (f"and {len(settings) - _MOST_SETTINGS:,} more in the JSON", ""),
         ]
-    return ReportTable("What was asked", ("Setting", "Value"), rows)
+    return ReportTable("Settings of the question", ("Setting", "Value"), rows)
 
 
 def _format_path(path: Sequence[str]) -> str:
@@ -72,7 +72,7 @@ def _format_plain(value: object) -> str:
 
 
 def format_subject(question: Mapping[str, Any]) -> str:
-    """What runs on what, in a line."""
+    """Returns model, workload and cluster in one line."""
     parts = [_format_model(question.get("model", {}))]
     workload = question.get("workload", {})
     if "kind" in workload:

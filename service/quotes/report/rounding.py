@@ -1,33 +1,33 @@
-"""Parts of a whole as they are printed: what is printed sums to what is printed as their whole."""
+"""Rounding of the parts of a whole, so that printed parts sum to the printed whole."""
 
 import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
 _SUM = 1e-6
-"""By what share of the whole its parts may miss it and still be its parts."""
+"""Relative tolerance between a whole and the sum of its parts."""
 _WHOLE_DIGITS = 4
 _PART_DIGITS = 2
 _MOST_MORE = 3
 
 
 class PrintedSum(NamedTuple):
-    """Texts of parts and of their whole."""
+    """Formatted parts and their formatted whole."""
 
     parts: list[str]
     whole: str
 
 
 def is_sum_of(values: Sequence[float], whole: float) -> bool:
-    """Whether values sum to a whole."""
+    """Returns true if values sum to a whole."""
     return math.isclose(math.fsum(values), whole, rel_tol=_SUM, abs_tol=0.0)
 
 
 def round_to_sum(values: Sequence[float], whole: float, places: int | None = None) -> PrintedSum:
-    """Parts and whole with the same number of decimals, so many that they sum as they are printed.
+    """Returns parts and whole with the same number of decimals, chosen so that printed parts sum to it.
 
-    Where none of a few does it, parts are rounded down and the units that are then missing go to those that
-    lost most (largest remainders): each is less than a unit of its last place from its value.
+    If no number of decimals does, parts are rounded down and the missing units go to those with the largest
+    remainders: each differs from its value by less than a unit of its last place.
     """
     least, most = (places, places) if places is not None else _count_decimals(values, whole)
     for tried in range(least, most + 1):
@@ -55,7 +55,7 @@ def _build_printed(counts: Sequence[int], values: Sequence[float], whole: float,
 
 
 def round_shares(values: Sequence[float], whole: float) -> PrintedSum:
-    """Shares of a whole in percent, which sum to 100."""
+    """Returns shares of a whole in percent, which sum to 100."""
     if not whole:
         return PrintedSum([""] * len(values), "")
     found = round_to_sum([value / whole * 100 for value in values], 100.0, places=1)
@@ -65,7 +65,7 @@ def round_shares(values: Sequence[float], whole: float) -> PrintedSum:
 
 
 def _count_decimals(values: Sequence[float], whole: float) -> tuple[int, int]:
-    """Fewest and most decimals: four digits of the whole, two of small parts where that takes few more."""
+    """Returns fewest and most decimals: four digits of the whole, two of small parts if few suffice."""
     sizes = [abs(value) for value in (*values, whole) if value]
     if not sizes or all(value == int(value) for value in (*values, whole)):
         return 0, 0

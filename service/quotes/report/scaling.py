@@ -1,4 +1,4 @@
-"""Axes of charts: bars begin at zero, ticks are round in the unit that they are labelled in."""
+"""Axes of charts. Bars begin at zero, and ticks are round in the unit of their labels."""
 
 import math
 from typing import NamedTuple
@@ -16,7 +16,7 @@ class ChartAxis(NamedTuple):
     is_log: bool = False
 
     def to_position(self, value: float) -> float:
-        """Where a value is, from 0 to 1; beyond the ends at the end."""
+        """Returns the position of a value from 0 to 1. Values beyond the axis are at its ends."""
         if self.is_log:
             at = math.log(max(value, self.low) / self.low) / math.log(self.high / self.low)
         else:
@@ -25,20 +25,20 @@ class ChartAxis(NamedTuple):
 
 
 def build_linear_axis(*values: float, unit: float = 1.0) -> ChartAxis:
-    """An axis of equal steps that begins at 0, and below it where a value is; steps are round in ``unit``."""
+    """Returns a linear axis that contains 0 and all values, with steps that are round in ``unit``."""
     low, high = min(0.0, *values) / unit, max(0.0, *values) / unit
     span = (high - low) or 1.0
     size = 10.0 ** math.floor(math.log10(span / _MOST_TICKS))
     step = next(size * each for each in _STEPS if span / (size * each) <= _MOST_TICKS)
     first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
-    # Nothing at all has an axis too.
+    # An axis of zero length is extended by one step.
     last = max(last, first + 1)
     size = step * unit
     return ChartAxis(first * size, last * size, tuple(place * size for place in range(first, last + 1)))
 
 
 def build_logarithmic_axis(*values: float) -> ChartAxis:
-    """An axis of equal ratios over whole powers of ten."""
+    """Returns a logarithmic axis over whole powers of ten."""
     first = math.floor(math.log10(min(values)) + 1e-9)
     last = max(math.ceil(math.log10(max(values)) - 1e-9), first + 1)
     every = math.ceil((last - first) / _MOST_TICKS)
@@ -47,7 +47,7 @@ def build_logarithmic_axis(*values: float) -> ChartAxis:
 
 
 def build_doubling_axis(*values: float) -> ChartAxis:
-    """An axis of equal ratios over whole powers of two."""
+    """Returns a logarithmic axis over whole powers of two."""
     first = math.floor(math.log2(min(values)) + 1e-9)
     last = max(math.ceil(math.log2(max(values)) - 1e-9), first + 1)
     every = math.ceil((last - first) / _MOST_TICKS)

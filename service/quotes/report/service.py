@@ -1,4 +1,4 @@
-"""The report of a quote: a page that stands alone, reads on a phone and prints."""
+"""Report of a quote: a page without external resources, for phones and print."""
 
 import json
 from collections.abc import Mapping
@@ -28,22 +28,25 @@ __all__ = ["render_estimate_section", "render_report", "render_report_section"]
 
 
 def render_report(quote: Mapping[str, Any]) -> str:
-    """The report as a page."""
+    """Returns the report as a page."""
     return render_template("quotes/report/page.html", quote=quote, report=render_report_section(quote))
 
 
 def render_report_section(quote: Mapping[str, Any]) -> Markup:
-    """The report as a part of another page: headings of level 2 and 3, ids that begin with `report-`."""
+    """Returns the report as a part of another page.
+
+    Its headings have levels 2 and 3, and its ids begin with `report-`.
+    """
     return _render_template("quotes/report/report.html", quote)
 
 
 def render_estimate_section(found: Mapping[str, Any]) -> Markup:
-    """The same of what is no quote: headlines, answers and what they rest on, without name and validity."""
+    """Returns headlines, answers and sources of an estimate without name and validity of a quote."""
     return _render_template("quotes/report/estimate.html", found)
 
 
 def _render_template(template: str, given: Mapping[str, Any]) -> Markup:
-    # As the document says it: questions as objects, times as text.
+    # In JSON form: questions as objects, times as text.
     quote = json.loads(to_json(given))
     question = get_broadest_question(quote["requests"])
     return render_fragment(
@@ -59,7 +62,7 @@ def _render_template(template: str, given: Mapping[str, Any]) -> Markup:
 
 
 def _build_answer_sections(answers: Mapping[str, Any]) -> list[ReportSection]:
-    """Sections of each answer that there is."""
+    """Returns the sections of the answers."""
     found: list[ReportSection] = []
     if "memory" in answers:
         found.append(build_memory_section(answers["memory"]))
@@ -74,9 +77,9 @@ def _build_answer_sections(answers: Mapping[str, Any]) -> list[ReportSection]:
 
 
 def _build_end_sections(quote: Mapping[str, Any], question: Mapping[str, Any]) -> list[ReportSection]:
-    """What the answers rest on."""
+    """Returns the sections of warnings, settings and sources."""
     return [
         build_notes_section(quote["warnings"], quote["gaps"]),
-        ReportSection("asked", "What was asked", "", select_blocks(build_settings_table(question))),
+        ReportSection("asked", "Settings of the question", "", select_blocks(build_settings_table(question))),
         build_sources_section(quote["inputs"]),
     ]

@@ -1,4 +1,4 @@
-"""What a report is made of: sections of figures, tables, charts and remarks."""
+"""Elements of a report: sections of figures, tables, charts and remarks."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -14,7 +14,7 @@ TableCell = str | Markup
 
 
 class FigureList(NamedTuple):
-    """Figures with their intervals and what they rest on."""
+    """Figures with their intervals and basis."""
 
     caption: str
     rows: Sequence[FormattedFigure]
@@ -22,7 +22,7 @@ class FigureList(NamedTuple):
 
 
 class ReportTable(NamedTuple):
-    """Rows under a head; ``numbers`` says which columns are numbers, ``total`` is the last row."""
+    """Rows under a head. ``numbers`` are the numeric columns, ``total`` is the last row."""
 
     caption: str
     head: Sequence[str]
@@ -30,7 +30,7 @@ class ReportTable(NamedTuple):
     numbers: frozenset[int] = frozenset()
     total: Sequence[TableCell] = ()
     is_folded: bool = False
-    """Whether it is shown to those who ask for it only, and not printed: others say the same in short."""
+    """True if the table is collapsed and not printed, because other elements summarise it."""
     kind: str = "table"
 
 
@@ -45,7 +45,7 @@ class ReportChart(NamedTuple):
 
 
 class ReportRemarks(NamedTuple):
-    """Sentences, each by itself."""
+    """A list of sentences."""
 
     caption: str
     items: Sequence[str]
@@ -56,7 +56,7 @@ ReportBlock = FigureList | ReportTable | ReportChart | ReportRemarks
 
 
 class ReportSection(NamedTuple):
-    """A part of a report under a heading of its own."""
+    """A part of a report under its own heading."""
 
     key: str
     title: str
@@ -65,7 +65,7 @@ class ReportSection(NamedTuple):
 
 
 def select_blocks(*blocks: ReportBlock | None) -> list[ReportBlock]:
-    """Blocks that have something to show, none of more rows than a page has room for."""
+    """Returns the blocks that have content, shortened to the most rows of a page."""
     return [_shorten_block(block) for block in blocks if block is not None and _has_content(block)]
 
 

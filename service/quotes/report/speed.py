@@ -1,4 +1,4 @@
-"""How fast will it go? Phases of a step or a request, and operators under the roofline."""
+"""Section of the speed: phases of a step or a request, and operators under the roofline."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -51,7 +51,7 @@ _TOLD = frozenset({"parallelism", "evidence", "bottleneck", "scaling"})
 
 
 def build_speed_section(answer: ThroughputEstimate) -> ReportSection:
-    """Rates, where the time goes, and what limits it."""
+    """Returns the section of rates, phases and the bottleneck."""
     hints = [hint["detail"] for hint in answer.get("hints", [])]
     bottleneck = answer.get("bottleneck")
     advice = [each["detail"] for each in bottleneck["advice"]] if bottleneck else []
@@ -65,7 +65,7 @@ def build_speed_section(answer: ThroughputEstimate) -> ReportSection:
                 FigureList("Rates and times", list_figures(answer)),
                 _build_percentiles_table(answer),
                 _build_iterations_table(answer["breakdown"]),
-                ReportRemarks("What would make it faster", advice),
+                ReportRemarks("Ways to make it faster", advice),
                 _build_roofline_picture(answer),
             ),
             *select_blocks(*_build_scaling_tables(answer)),
@@ -77,12 +77,12 @@ def build_speed_section(answer: ThroughputEstimate) -> ReportSection:
 def _format_lead(answer: ThroughputEstimate) -> str:
     bottleneck = answer.get("bottleneck")
     if bottleneck is None:
-        return "What limits the speed is not known."
-    return f"Most of the time is set by {_BOUND.get(bottleneck['bound'], bottleneck['bound'])}."
+        return "The limit of the speed is unknown."
+    return f"Most of the time is limited by {_BOUND.get(bottleneck['bound'], bottleneck['bound'])}."
 
 
 def _list_parts(answer: Mapping[str, Any], within: str = "") -> Iterator[FigureList]:
-    """Members that have figures of their own, and those within them."""
+    """Yields lists of figures for members that have figures of their own, recursively."""
     for name, value in answer.items():
         if isinstance(value, Mapping) and name not in _TOLD and "basis" not in value:
             if name.endswith("_percentiles"):
@@ -93,7 +93,7 @@ def _list_parts(answer: Mapping[str, Any], within: str = "") -> Iterator[FigureL
 
 
 def _find_total(answer: ThroughputEstimate) -> tuple[str, Mapping[str, Any]] | None:
-    """What the phases are parts of, if they sum to it."""
+    """Returns name and quantity of the total that the phases add up to, or None."""
     for name, member in (("Step", "step_seconds"), ("Request", "request_seconds")):
         if member in answer:
             whole: Mapping[str, Any] = answer[member]  # type: ignore[literal-required]
@@ -124,7 +124,7 @@ def _build_phases_picture(answer: ThroughputEstimate) -> ReportChart | None:
         )
     else:
         rows = [ChartBar(name, text, 0.0, q["value"], q["low"], q["high"]) for name, text, q in described]
-    caption = f"Where the time of a {whole[0].lower()} goes" if whole else "Where the time goes"
+    caption = f"Time of a {whole[0].lower()} by phase" if whole else "Time by phase"
     ends = [end for row in rows for end in (row.end, row.high or 0.0)]
     description = "; ".join(f"{name} {text}" for name, text, _ in described)
     axis = build_linear_axis(*ends, unit=scale.factor)
@@ -150,7 +150,7 @@ def _build_phase_table(
     texts = _format_phase_times(phases, whole, scale)
     return ReportTable(
         caption,
-        ("Phase", scale.unit, f"80% interval, {scale.unit}", "Set by"),
+        ("Phase", scale.unit, f"80% interval, {scale.unit}", "Limited by"),
         [
             build_row(to_title(phase["phase"]), phase["seconds"], text, phase["bound"])
             for phase, text in zip(phases, texts.parts, strict=True)
@@ -170,7 +170,7 @@ def _build_percentiles_table(answer: Mapping[str, Any]) -> ReportTable:
         if name.endswith("_seconds_percentiles")
     ]
     head = ("Time", "half of the requests", "95 %", "99 %")
-    return ReportTable("What requests take at most", head, rows, frozenset({1, 2, 3}))
+    return ReportTable("Percentiles of request times", head, rows, frozenset({1, 2, 3}))
 
 
 def _build_iterations_table(phases: Sequence[PhaseTime]) -> ReportTable:
@@ -179,7 +179,7 @@ def _build_iterations_table(phases: Sequence[PhaseTime]) -> ReportTable:
         for phase in phases
         for part in phase.get("parts", ())
     ]
-    caption = "What the iterations of a request spend its time on"
+    caption = "Time of a request by part of its iterations"
     return ReportTable(caption, ("Phase", "Part", "Time"), rows, frozenset({2}))
 
 
@@ -213,7 +213,7 @@ def _build_roofline_picture(answer: ThroughputEstimate) -> ReportChart | None:
         return None
     peak = max(each["attainable_flops_per_second"] for _, each in drawn)
     peak = max(peak, answer["peak_flops_per_second_per_device"])
-    # What is attainable by an operator that memory bounds is its intensity times the bandwidth.
+    # The attainable rate of an operator that memory limits is its intensity times the bandwidth.
     slopes = [
         each["attainable_flops_per_second"] / each["flops_per_byte"]
         for _, each in drawn
@@ -233,7 +233,7 @@ def _build_roofline_picture(answer: ThroughputEstimate) -> ReportChart | None:
     scale = select_scale(FLOPS_PER_SECOND, peak)
     caption = "Operators of one block under the roofline"
     description = (
-        f"{len(points)} operators by FLOPs per byte and what they achieve, on logarithmic axes, under a "
+        f"{len(points)} operators by FLOPs per byte and achieved rate, on logarithmic axes, under a "
         f"roof of {format_in_scale(peak, scale)}{_format_ridge(peak, bandwidth)}."
     )
     chart = render_roofline(ChartLabel("roofline", caption, description), points, peak, bandwidth, scale)
@@ -247,7 +247,7 @@ def _build_roofline_picture(answer: ThroughputEstimate) -> ReportChart | None:
 
 
 def _format_ridge(peak: float, bandwidth: float | None) -> str:
-    """Where the roof bends, as far as that is known."""
+    """Returns the position of the roofline's ridge, or an empty string if it is unknown."""
     if not bandwidth:
         return ""
     ridge = format_number(peak / bandwidth)

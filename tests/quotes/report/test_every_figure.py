@@ -291,9 +291,9 @@ def test_headlines_and_their_intervals_are_those_that_are_decided_about(name):
 
 BARS = {
     "Memory of the fullest device by component",
-    "Where the time of a step goes",
-    "Where the time of a request goes",
-    "Where the time goes",
+    "Time of a step by phase",
+    "Time of a request by phase",
+    "Time by phase",
     "Charges of the run",
     "Energy at the meter of the building, by equipment",
     "Energy that the equipment draws, by equipment",
@@ -304,7 +304,7 @@ BARS = {
 IN_A_ROW = BARS - {
     "Mean power of the equipment by phase of the run",
     "Bill by billing period",
-    "Where the time goes",
+    "Time by phase",
 }
 """Charts whose bars begin where the last one ended."""
 
@@ -338,7 +338,7 @@ def test_bars_are_as_long_as_the_figures_beside_them(name):
                 assert reached == pytest.approx(value, rel=2e-4, abs=pixel)
 
 
-WHOLES = {"Total", "Together", "Step", "Request", "What is known"}
+WHOLES = {"Total", "Together", "Step", "Request", "Known parts"}
 WITH_PARTS = {column for column in UNITS if column not in {"%", "W", "kW", "MW", "TFLOP/s"}}
 WITH_PARTS |= {"Share", "Amount", "Together", "Energy, kWh"}
 

@@ -24,9 +24,9 @@ def test_total_what_is_left_out_and_what_it_rests_on_stand_above_the_charts():
     quote = quoted(TRAINED)
     text = render_report(quote)
     first = above(text)
-    assert first.index("Headlines") < first.index("What is left out") < first.index("Warnings")
-    left_out = listed(text, "What is left out")
-    assert left_out[0] == "The total is the charges of the run; it counts no electricity."
+    assert first.index("Headlines") < first.index("Omissions") < first.index("Warnings")
+    left_out = listed(text, "Omissions")
+    assert left_out[0] == "The total counts the charges of the run without electricity."
     assert "Market-based emissions: no contract or certificate of the electricity is known." in left_out
     assert len(left_out) == 1 + len(quote["gaps"])
     assert listed(text, "Warnings") == ["The total is the rent; break-even sets rent against purchase."]
@@ -56,11 +56,11 @@ def test_assumptions_are_what_the_question_says_or_leaves_to_the_service():
 
 
 def test_a_total_that_is_left_out_says_of_what():
-    left_out = listed(render_report(quoted(SERVED)), "What is left out")
+    left_out = listed(render_report(quoted(SERVED)), "Omissions")
     assert "Purchase, total: the purchase is not known." in left_out
     assert not [each for each in left_out if each.startswith("Total:")]
     assert "Total: no rental or purchase price is given." in listed(
-        render_report(quoted(UNKNOWN)), "What is left out"
+        render_report(quoted(UNKNOWN)), "Omissions"
     )
 
 
@@ -70,7 +70,7 @@ def test_no_more_notes_than_one_reads_stand_above_the_charts():
     text = render_report(quote)
     warnings = listed(text, "Warnings")
     assert warnings[:2] == ["Note 0.", "Note 1."]
-    assert warnings[8:] == ["And 22 more, under “Warnings and gaps”."]
+    assert warnings[8:] == ["And 22 more, see “Warnings and gaps”."]
     assert text.count("note 29") == 1
 
 

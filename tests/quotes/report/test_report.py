@@ -68,7 +68,7 @@ def test_memory_is_drawn_against_what_the_device_has():
 def test_a_step_is_drawn_by_its_phases():
     quote = quoted(TRAINED)
     page, answer = page_of(quote), quote["answers"]["throughput"]
-    title = "Where the time of a step goes"
+    title = "Time of a step by phase"
     seconds = [phase["seconds"]["value"] for phase in answer["breakdown"]]
     assert_drawn_to_scale(page, title, seconds)
     assert [number(cell) for cell in page.column(title, 1)] == [
@@ -105,9 +105,9 @@ def test_a_request_is_drawn_by_its_phases():
     quote = quoted(SERVED)
     page, answer = page_of(quote), quote["answers"]["throughput"]
     seconds = [phase["seconds"]["value"] for phase in answer["breakdown"]]
-    assert_drawn_to_scale(page, "Where the time of a request goes", seconds)
+    assert_drawn_to_scale(page, "Time of a request by phase", seconds)
     p99 = answer["request_seconds_percentiles"]["p99"]
-    (row,) = [row for row in page.tables["What requests take at most"] if row[0] == "Request"]
+    (row,) = [row for row in page.tables["Percentiles of request times"] if row[0] == "Request"]
     assert number(row[3]) * {"s": 1, "ms": 1e-3}[row[3].split(SPACE)[1]] == pytest.approx(p99, rel=1e-3)
     assert "Operators of one block under the roofline" not in page.charts
 
@@ -246,7 +246,7 @@ def test_a_report_of_many_lines_is_cut_and_says_so():
         ("Charges of the run", 3000),
         ("Operators of one block under the roofline", 500),
         ("Rows of the catalog", 5000),
-        ("Figures that are not known: they are not counted as 0", 5000),
+        ("Unknown figures, which do not count as 0", 5000),
     ):
         rows = [row for row in page.tables[caption] if row[0].endswith("more in the JSON")]
         assert [row[0] for row in rows] == [f"and {count - 200:,} more in the JSON"], caption
@@ -271,9 +271,9 @@ def test_what_is_decided_stands_first():
     for said in ("token:alice", "research", "as agreed", quote["content_digest"], quote["id"]):
         assert said in text
     assert f'<time datetime="{quote["valid_until"][:19].replace(" ", "T")}Z">' in text
-    assert text.index("What is decided") < text.index("Headlines") < text.index(MEMORY)
+    assert text.index(">Summary<") < text.index("Headlines") < text.index(MEMORY)
     assert f"1,024 {TIMES} h100-sxm" in text
-    assert "it counts no electricity" in text
+    assert "without electricity" in text
     owned = quoted({name: value for name, value in TRAINED.items() if name != "rental"})
     assert "the electricity of its own devices" in render_report(owned)
 
@@ -290,14 +290,14 @@ def test_headlines_that_are_not_known_say_why():
         "Memory of the fullest device",
         "Fitsno accelerator with a known memory is named",
     ]
-    assert "What is known" in memory.tables[MEMORY][-1][0]
+    assert "Known parts" in memory.tables[MEMORY][-1][0]
 
 
 @pytest.mark.parametrize("place", range(4))
 def test_every_operation_has_a_report(place):
     operation = ["memory", "throughput", "cost", "utility-bill"][place]
     page = page_of(quoted(TRAINED if place == 3 else without(TRAINED, place), operation))
-    assert set(page.charts) >= {MEMORY} | ({"Where the time of a step goes"} if place else set())
+    assert set(page.charts) >= {MEMORY} | ({"Time of a step by phase"} if place else set())
     assert ("Energy at the meter of the building, by equipment" in page.charts) == (place == 3)
 
 
@@ -366,7 +366,7 @@ def test_texts_are_never_markup(request_):
     assert {tag for tag, _ in page.tags} <= {tag for tag, _ in honest.tags}
     assert "<script" not in render_report(quote).replace("&lt;script", "")
     assert "\u202e" not in render_report(quote), "nor does any turn the direction of what follows"
-    assert "49" not in page.tables["What was asked"][1][1]
+    assert "49" not in page.tables["Settings of the question"][1][1]
 
 
 def test_long_settings_are_cut():
@@ -379,16 +379,16 @@ def test_long_settings_are_cut():
     }
     quote = quoted(TRAINED)
     quote["requests"]["utility_bill"] = request
-    rows = dict(page_of(quote).tables["What was asked"][1:])
+    rows = dict(page_of(quote).tables["Settings of the question"][1:])
     assert rows["Site / baseline load / kw"] == "9,001 numbers from 1.500 to 2"
     assert rows["Site / PUE"] == "1.12"
     quote["requests"]["utility_bill"] = {f"setting_{n}": n for n in range(500)}
-    rows = page_of(quote).tables["What was asked"]
+    rows = page_of(quote).tables["Settings of the question"]
     assert rows[-1] == ["and 420 more in the JSON", ""]
     quote["requests"]["utility_bill"] = {
         "model": {"source": "huggingface_config", "config": {"a": ["b"] * 50}}
     }
-    assert page_of(quote).tables["What was asked"][2][1] == "50 entries"
+    assert page_of(quote).tables["Settings of the question"][2][1] == "50 entries"
 
 
 def test_amounts_of_several_currencies_are_not_summed():

@@ -1,1 +1,1 @@
-"""What will it draw, emit and cost at the meter?"""
+"""Sections of a utility bill: energy, emissions and cost at the meter."""

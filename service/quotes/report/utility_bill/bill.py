@@ -1,4 +1,4 @@
-"""The electricity bill: by charge, by kind of charge and by billing period."""
+"""Section of the electricity bill: by charge, by kind of charge and by billing period."""
 
 from service.quotes.report.money import build_break_even_table, build_lines_picture, build_lines_table
 from service.quotes.report.numbers import build_money_figure, list_figures
@@ -17,13 +17,13 @@ _BILL_TOLD = frozenset(
     }
 )
 _WHOSE = {
-    "incremental": " It is what the run adds to the bill of the load that is there already.",
-    "standalone": " It is the bill of the run alone, for every billing period that it touches.",
+    "incremental": " It is the increase of the bill of the baseline load.",
+    "standalone": " It is the bill of the run alone, for every billing period of the run.",
 }
 
 
 def build_bill_section(answer: UtilityBill) -> ReportSection:
-    """The electricity bill: by charge and by billing period."""
+    """Returns the section of the electricity bill: by charge and by billing period."""
     electricity = answer["electricity"]
     total = electricity.get("total")
     lines = electricity["lines"]
@@ -41,7 +41,7 @@ def build_bill_section(answer: UtilityBill) -> ReportSection:
 
 def _format_bill_lead(electricity: ElectricityBill) -> str:
     if "total" not in electricity:
-        return "What the electricity costs is not known."
+        return "The cost of the electricity is unknown."
     total = build_money_figure("total", electricity["total"])
     text = f"The electricity costs {total.shown}"
     if total.low:

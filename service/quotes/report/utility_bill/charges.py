@@ -1,4 +1,4 @@
-"""The bill by charge: over all billing periods, and line by line."""
+"""Tables of the bill by charge: over all billing periods, and line by line."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ def _format_name(line: ElectricityBillLine) -> str:
 
 
 def build_charges_table(lines: Sequence[ElectricityBillLine]) -> ReportTable:
-    """Each charge over all billing periods, the largest first."""
+    """Returns a table of each charge over all billing periods, the largest first."""
     groups: defaultdict[tuple[str, str], list[ElectricityBillLine]] = defaultdict(list)
     for line in lines:
         groups[_format_name(line), line["unit"]].append(line)
@@ -40,7 +40,7 @@ def build_charges_table(lines: Sequence[ElectricityBillLine]) -> ReportTable:
         for (name, _), each in ordered
     ]
     caption = "Bill by charge, over all billing periods"
-    head = ("Charge", "Lines", "Price of one", "Amount")
+    head = ("Charge", "Lines", "Unit price", "Amount")
     return ReportTable(
         caption, head, rows, frozenset({1, 2, 3}), ("Together", "", "", sum_amounts(lines, "amount"))
     )
@@ -58,7 +58,7 @@ def _format_prices(lines: Sequence[ElectricityBillLine]) -> str:
 
 
 def build_all_lines_table(lines: Sequence[ElectricityBillLine]) -> ReportTable:
-    """Every line of every billing period."""
+    """Returns a table of every line of every billing period."""
     rows = [
         (
             format_period(line["billing_period"]) if "billing_period" in line else "",
@@ -69,6 +69,6 @@ def build_all_lines_table(lines: Sequence[ElectricityBillLine]) -> ReportTable:
         )
         for line in lines
     ]
-    head = ("Billing period", "Charge", "Quantity", "Price of one", "Amount")
+    head = ("Billing period", "Charge", "Quantity", "Unit price", "Amount")
     caption = f"All {len(rows):,} lines of the bill"
     return ReportTable(caption, head, rows, frozenset({2, 3, 4}), is_folded=len(rows) > _MOST_LINES)

@@ -1,4 +1,4 @@
-"""Emissions by method, which do not add up, and water."""
+"""Section of emissions by method, which do not add up, and of water."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -19,15 +19,15 @@ from service.schemas.energy_answers import CarbonEmissions
 
 
 def build_emissions_section(answer: UtilityBill) -> ReportSection:
-    """Emissions by method, which do not add up, and water."""
+    """Returns the section of emissions by method, which do not add up, and of water."""
     carbon = answer["carbon"]
     told = [
         f"{format_number(each['value'])} {to_title(each['name']).lower()}"
         for each in answer.get("equivalents", [])
     ]
-    lead = "Figures of different methods stand beside each other; they do not add up."
+    lead = "Figures of different methods are alternatives; they do not add up."
     if told:
-        lead += f" The energy may be pictured as {', '.join(told)}: an illustration, no measure."
+        lead += f" For illustration, the energy is comparable to {', '.join(told)}."
     return ReportSection(
         "emissions",
         "Emissions and water",
@@ -64,7 +64,7 @@ def _build_methods_table(carbon: Mapping[str, Any]) -> ReportTable:
         for name, method in carbon.items()
         if name.endswith("_method")
     ]
-    return ReportTable("What the intensities count", ("Figure", "Rate", "Counted", "Summed"), rows)
+    return ReportTable("Methods of the intensities", ("Figure", "Rate", "Counted", "Summed"), rows)
 
 
 def _build_market_table(carbon: CarbonEmissions) -> ReportTable:
@@ -92,7 +92,7 @@ def _build_embodied_table(carbon: CarbonEmissions) -> ReportTable:
         for line in carbon.get("embodied_lines", [])
     ]
     return ReportTable(
-        "Share of making the machines", ("Machines", "Emissions", "Source"), rows, frozenset({1})
+        "Share of embodied emissions", ("Machines", "Emissions", "Source"), rows, frozenset({1})
     )
 
 

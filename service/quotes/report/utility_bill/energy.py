@@ -1,4 +1,4 @@
-"""Energy by equipment, and power in time."""
+"""Section of energy by equipment and power over time."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -24,7 +24,7 @@ from service.schemas.energy_answers import EnergyEstimate
 
 
 def build_energy_section(answer: UtilityBill) -> ReportSection:
-    """Energy, and the course of the power."""
+    """Returns the section with energy and the load profile."""
     energy = answer["energy"]
     rest = list_figures(energy)
     return ReportSection(
@@ -47,7 +47,7 @@ def _format_energy_lead(energy: EnergyEstimate) -> str:
     elif "it_kwh" in energy:
         text = f"Drawn by the equipment: {build_quantity_figure('kwh', energy['it_kwh'], KWH).shown}"
     else:
-        return "The energy of the run is not known."
+        return "The energy of the run is unknown."
     if "peak_kw" in energy:
         text += f", at most {build_quantity_figure('kw', energy['peak_kw'], KW).shown}"
     return f"{text}."
@@ -77,7 +77,7 @@ def _build_equipment_picture(energy: EnergyEstimate) -> ReportChart | None:
     chart = render_bars(ChartLabel("equipment", caption, description), rows, axis, scale)
     table = ReportTable(
         caption,
-        ("Equipment", scale.unit, f"80% interval, {scale.unit}", "Where the figure comes from"),
+        ("Equipment", scale.unit, f"80% interval, {scale.unit}", "Source of the figure"),
         [
             (
                 name,

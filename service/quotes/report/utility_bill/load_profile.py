@@ -1,4 +1,4 @@
-"""Power by phase of the run, and at the meter in time."""
+"""Charts of the power by phase of the run, and at the meter over time."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
@@ -24,7 +24,7 @@ _HOUR_SECONDS = 3600.0
 
 
 def build_load_blocks(profile: LoadProfileEstimate | None) -> list[ReportBlock | None]:
-    """The course of the power, as far as it is known."""
+    """Returns the charts of the power that are known."""
     if profile is None:
         return []
     blocks: list[ReportBlock | None] = [_build_phases_picture(profile)]
@@ -34,7 +34,7 @@ def build_load_blocks(profile: LoadProfileEstimate | None) -> list[ReportBlock |
 
 
 def _build_phases_picture(profile: LoadProfileEstimate) -> ReportChart:
-    """Mean power by phase: an area of one over the other would not say in which order they come."""
+    """Returns a chart of mean power by phase. An area chart would suggest an order of the phases."""
     phases = [
         (phase, phase["it_kwh"] / (phase["seconds"] / _HOUR_SECONDS) if phase["seconds"] else 0.0)
         for phase in profile["phases"]
@@ -79,7 +79,7 @@ def _build_phases_picture(profile: LoadProfileEstimate) -> ReportChart:
 
 
 def build_slots(kw: Sequence[float], interval_seconds: float) -> list[TimeSlot]:
-    """Intervals in as many stretches as a chart has room for, as equal as whole intervals allow."""
+    """Returns intervals joined into at most as many slots as a chart holds, as equal as possible."""
     count = min(len(kw), _MOST_SLOTS)
     bounds = [round(place * len(kw) / count) for place in range(count + 1)]
     return [

@@ -1,4 +1,4 @@
-"""The bill by billing period, and by kind of charge in each."""
+"""Tables of the bill by billing period and by kind of charge."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,7 @@ _LONGEST_MONTH = 31
 
 
 def format_period(period: BillingPeriod) -> str:
-    """A calendar month, or its first and last day."""
+    """Returns the name of a calendar month, or the first and last day of another period."""
     first, after = (date.fromisoformat(period[end]) for end in ("start_date", "end_date"))
     if first.day == after.day == 1 and (after - first).days <= _LONGEST_MONTH:
         return f"{first:%B %Y}"
@@ -27,7 +27,7 @@ def format_period(period: BillingPeriod) -> str:
 
 
 def build_periods_picture(electricity: ElectricityBill) -> ReportChart:
-    """Totals by billing period."""
+    """Returns a chart of the totals by billing period."""
     periods = electricity["periods"]
     code = periods[0]["total"]["currency_code"]
     rows = [
@@ -64,7 +64,7 @@ def build_periods_picture(electricity: ElectricityBill) -> ReportChart:
 
 
 def sum_amounts(items: Sequence[Mapping[str, Any]], member: str) -> str:
-    """The sum of amounts, to the last digit of each; empty where they are of several currencies."""
+    """Returns the exact sum of amounts, or an empty string if their currencies differ."""
     amounts = [item[member] for item in items if member in item]
     codes = {amount["currency_code"] for amount in amounts}
     if len(codes) != 1:
@@ -73,7 +73,7 @@ def sum_amounts(items: Sequence[Mapping[str, Any]], member: str) -> str:
 
 
 def build_kinds_table(electricity: ElectricityBill) -> ReportTable:
-    """Amounts by kind of charge, of each billing period."""
+    """Returns a table of amounts by kind of charge for each billing period."""
     kinds = list(dict.fromkeys(line.get("kind", "energy") for line in electricity["lines"]))
     cells: defaultdict[tuple[str, str], list[ElectricityBillLine]] = defaultdict(list)
     for line in electricity["lines"]:
