@@ -120,7 +120,7 @@ def _tables_beside(
 
 def _placed() -> "RunPlacement":
     """Returns a function that gives the run setting of a question. Rows of one run share it."""
-    from service.estimates.own_runs import resolve_memory_setting, resolve_run_setting  # noqa: PLC0415
+    from service.resolve.own_runs import resolve_memory_setting, resolve_run_setting  # noqa: PLC0415
     from service.schemas.estimates import ThroughputEstimateRequest  # noqa: PLC0415
 
     catalog, known = _catalog(), {}

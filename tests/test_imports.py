@@ -119,7 +119,7 @@ def test_a_feature_is_used_through_its_service():
         if module[0] == "service" and len(module) > 2
         if module[1] in FEATURES and room_of(path) != module[1]
         if module[-1] not in open_to_all and room_of(path) not in WIRING
-        if (room_of(path), module[1]) not in by_parts or module[2] in ("endpoints", "router")
+        if (room_of(path), module[1]) not in by_parts or module[2] == "router"
     ]
     assert wrong == []
 

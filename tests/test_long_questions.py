@@ -17,28 +17,27 @@ from pydantic import TypeAdapter
 from service.app.examples import EXAMPLES
 from service.approvals.actuals import service as actuals
 from service.catalog import service as catalog
-from service.catalog.grids import endpoints as grids
-from service.catalog.models import endpoints as models
-from service.catalog.offers import endpoints as offers
-from service.catalog.tariffs import endpoints as tariffs
-from service.catalog.token_prices import endpoints as token_prices
-from service.estimates import endpoints, frontier
-from service.estimates.length import (
+from service.catalog.grids import router as grids
+from service.catalog.models import router as models
+from service.catalog.offers import router as offers
+from service.catalog.tariffs import router as tariffs
+from service.catalog.token_prices import router as token_prices
+from service.estimates import frontier, router
+from service.estimates.service import ESTIMATES
+from service.evidence.imports import service as evidence
+from service.kit.http import web
+from service.kit.http.long_work import LongWork
+from service.plans import router as plans
+from service.quotes import service as quotes
+from service.quotes.form import router as form
+from service.quotes.form.fields import AT_FIRST
+from service.resolve.length import (
     MOST_SHORT_ADAPTED,
     MOST_SHORT_BYTES,
     MOST_SHORT_LAYERS,
     MOST_SHORT_TRAINED,
     is_long,
 )
-from service.estimates.service import ESTIMATES
-from service.evidence.imports import service as evidence
-from service.kit.http import web
-from service.kit.http.long_work import LongWork
-from service.plans import fleet_endpoints as fleets
-from service.plans import router as plans
-from service.quotes import service as quotes
-from service.quotes.form import router as form
-from service.quotes.form.fields import AT_FIRST
 from tests.serving import serving
 
 LOOPBACK = [pytest.mark.enable_socket, pytest.mark.allow_hosts(["127.0.0.1"])]
@@ -154,14 +153,14 @@ def threads(monkeypatch):
 class TestWhereTheyAreAnswered:
     @pytest.mark.parametrize("operation", ESTIMATES)
     def test_short_ones_on_the_loop_and_batches_beside_it(self, reader, threads, operation):
-        threads.watch(endpoints, "answer_question")
+        threads.watch(router, "answer_question")
         body = EXAMPLES[f"estimate_{operation.replace('-', '_')}"]
         assert reader.post(f"/v1/estimates/{operation}", body).status_code == 200
         assert not threads.are_aside()
 
     @pytest.mark.parametrize("name", LONG)
     def test_long_ones_beside_it(self, reader, threads, name):
-        threads.watch(endpoints, "answer_question")
+        threads.watch(router, "answer_question")
         operation, body = LONG[name]
         assert reader.post(f"/v1/estimates/{operation}", body).status_code in (200, 422)
         assert threads.are_aside()
@@ -170,7 +169,7 @@ class TestWhereTheyAreAnswered:
         ("watched", "url", "example"),
         [
             *(
-                ((endpoints, "answer_question"), f"/v1/estimates/{name}", f"estimate_{said}")
+                ((router, "answer_question"), f"/v1/estimates/{name}", f"estimate_{said}")
                 for name, said in {
                     "throughput:frontier": "throughput_frontier",
                     "cost:compare": "cost_comparison",
@@ -183,8 +182,8 @@ class TestWhereTheyAreAnswered:
                     "utility-bill:batch": "utility_bill_batch",
                 }.items()
             ),
-            ((endpoints, "answer_question"), "/v1/tariffs:bill", "bill_tariff"),
-            ((fleets, "answer_question"), "/v1/plans:fleet", "plan_fleet"),
+            ((router, "answer_question"), "/v1/tariffs:bill", "bill_tariff"),
+            ((plans, "answer_question"), "/v1/plans:fleet", "plan_fleet"),
             ((plans, "answer_question"), "/v1/plans", "create_plan"),
             ((quotes, "build_quote"), "/v1/quotes", "create_quote"),
             ((models, "read_config"), "/v1/models:import", "import_model"),

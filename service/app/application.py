@@ -55,8 +55,8 @@ from service.benchmarks.service import list_missing_results
 from service.calibrations import router as calibrations
 from service.catalog.router import ROUTERS as CATALOG
 from service.catalog.transactions import CatalogTransactions
-from service.estimates.endpoints import router as estimates
-from service.estimates.endpoints import tariffs as tariff_bills
+from service.estimates.router import router as estimates
+from service.estimates.router import tariffs as tariff_bills
 from service.estimates.service import ESTIMATES
 from service.evidence.imports.router import router as evidence
 from service.evidence.snapshot import get_store
@@ -76,7 +76,7 @@ from service.nodes.heartbeats import HeartbeatRegistry
 from service.nodes.router import enrolment, leases, nodes, own, tokens
 from service.nodes.service import EnrolmentService, IntakeQuota
 from service.nodes.waiting import ClaimQueue
-from service.plans.fleet_endpoints import router as fleets
+from service.plans.router import fleets
 from service.plans.router import router as plans
 from service.protocol.suites import shipped_suites
 from service.quotes.form.router import router as asking

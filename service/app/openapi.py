@@ -20,7 +20,7 @@ from service.app.openapi_shapes import (
     use_named_shapes,
 )
 from service.catalog.registry import RESOURCES
-from service.estimates.endpoints import REVISION_PARAMETER
+from service.estimates.router import REVISION_PARAMETER
 from service.kit.http.bodies import MOST_MEMBERS, MOST_VALUES
 from service.kit.http.web import JsonRoute
 from service.webhooks.messages import build_message_router

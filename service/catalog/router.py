@@ -20,13 +20,13 @@ from service.catalog.answers import (
     build_page_response,
     build_row_response,
 )
-from service.catalog.grids.endpoints import router as grids
-from service.catalog.models.endpoints import router as models
-from service.catalog.offers.endpoints import router as offers
+from service.catalog.grids.router import router as grids
+from service.catalog.models.router import router as models
+from service.catalog.offers.router import router as offers
 from service.catalog.registry import RESOURCES, Resource
 from service.catalog.shapes import CatalogRowCopyRequest, ListQuery
-from service.catalog.tariffs.endpoints import router as tariffs
-from service.catalog.token_prices.endpoints import router as token_prices
+from service.catalog.tariffs.router import router as tariffs
+from service.catalog.token_prices.router import router as token_prices
 from service.catalog.transactions import Transactions
 from service.kit.http.versions import IfMatch
 from service.kit.http.web import OffloadedLargeWork, api_router

@@ -1,4 +1,4 @@
-"""Charges as they are answered."""
+"""Money and charges as they are answered."""
 
 from service.planning.cost.charges import ChargeLine, CurrencyCharges, Money
 from service.schemas.answer import to_money_quantity
@@ -7,16 +7,17 @@ from service.schemas.cost_answers import CostBreakdown
 
 
 def to_money(amount: Money) -> MoneyQuantity:
-    """A headline amount."""
+    """Maps a headline amount."""
     return to_money_quantity(*amount)
 
 
 def to_lines(charged: CurrencyCharges) -> list[CostLine]:
-    """The lines of charges."""
-    return [_to_line(line) for line in charged.lines]
+    """Maps the lines of charges."""
+    return [to_line(line) for line in charged.lines]
 
 
-def _to_line(line: ChargeLine) -> CostLine:
+def to_line(line: ChargeLine) -> CostLine:
+    """Maps one charge."""
     currency = line.currency_code
     answer: CostLine = {
         "name": line.name,
@@ -32,5 +33,5 @@ def _to_line(line: ChargeLine) -> CostLine:
 
 
 def to_money_total(charged: CurrencyCharges) -> CostBreakdown:
-    """Charges and their sum."""
+    """Maps charges and their sum."""
     return {"lines": to_lines(charged), "total": to_money(charged.total)}

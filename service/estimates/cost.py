@@ -1,4 +1,4 @@
-"""What will it cost?"""
+"""Answer to a question of cost: rent, purchase or ownership, storage and egress."""
 
 from typing import NamedTuple
 
@@ -7,6 +7,7 @@ from service.estimates.list_prices import to_list_prices
 from service.estimates.rates import plan_run
 from service.planning.cost.charges import CurrencyCharges
 from service.planning.estimates import Run
+from service.planning.estimates.bill import note_unknown_duration
 from service.planning.estimates.break_even import BreakEven
 from service.planning.estimates.cost import RunCost, estimate_run_cost
 from service.planning.estimates.device_hours import estimate_device_hours
@@ -25,7 +26,7 @@ from service.schemas.estimates import CostEstimateRequest
 
 
 class AnsweredCost(NamedTuple):
-    """A run, what it costs and the answer that says so."""
+    """A run, its cost and the answer of it."""
 
     run: Run
     cost: RunCost
@@ -33,24 +34,24 @@ class AnsweredCost(NamedTuple):
 
 
 def estimate_cost(question: CostEstimateRequest, catalog: CatalogView) -> CostEstimate:
-    """The rent of the run, or its share of own devices, or their purchase; storage and what leaves."""
+    """Answers a question of cost: rent, share of own devices or purchase, with storage and egress."""
     return answer_cost(question, catalog).answer
 
 
 def answer_cost(question: CostEstimateRequest, catalog: CatalogView) -> AnsweredCost:
-    """The same with what is behind it."""
+    """Returns the answer to a question of cost with the run and the cost behind it."""
     catalog = apply_calibrations(catalog, question.cluster, question.efficiency)
     return answer_cost_of_run(question, plan_run(question, catalog), catalog)
 
 
 def estimate_cost_of_run(question: CostEstimateRequest, run: Run, catalog: CatalogView) -> RunCost:
-    """What a run costs whose rates are known."""
+    """Returns the cost of a run whose rates are known."""
     estimate_device_hours(run)
     return estimate_run_cost(run, resolve_cost_terms(question, run.case.cluster, catalog, run.notes))
 
 
 def answer_cost_of_run(question: CostEstimateRequest, run: Run, catalog: CatalogView) -> AnsweredCost:
-    """The answer on what a run costs whose rates are known."""
+    """Returns the answer on the cost of a run whose rates are known."""
     notes, hours = run.notes, estimate_device_hours(run)
     answer: CostEstimate = {
         "lines": [],
@@ -63,8 +64,7 @@ def answer_cost_of_run(question: CostEstimateRequest, run: Run, catalog: Catalog
         answer["duration_seconds"] = to_quantity(run.duration_seconds)
         answer["device_hours"] = to_quantity(hours)
     else:
-        for name in ("duration_seconds", "device_hours"):
-            notes.add_gap(f"/{name}", "RATE_UNKNOWN", "the rate of the run is not known")
+        note_unknown_duration(run)
     terms = resolve_cost_terms(question, run.case.cluster, catalog, notes)
     cost = estimate_run_cost(run, terms)
     _add_parts(answer, cost)
@@ -89,7 +89,7 @@ def _add_parts(answer: CostEstimate, cost: RunCost) -> None:
 
 
 def _add_total(answer: CostEstimate, run: Run, total: CurrencyCharges) -> None:
-    """The charges, and what requests and tokens bear of them."""
+    """Adds the charges, and the cost of a request and of a million tokens."""
     answer["lines"], answer["total"] = to_lines(total), to_money(total.total)
     shares = estimate_unit_costs(run, total)
     if shares.request is not None:
@@ -142,7 +142,7 @@ def _to_ownership(owned: OwnershipCost) -> OwnershipCostBreakdown:
 
 
 def to_break_even(found: BreakEven) -> BreakEvenAnswer:
-    """When a purchase has paid itself back, as it is answered."""
+    """Maps the runs and months after which a purchase has paid itself back."""
     answer: BreakEvenAnswer = {"counts": list(found.counts), "utilization": found.utilization}
     if found.months is not None:
         answer["months"] = to_quantity(found.months)

@@ -1,60 +1,39 @@
-"""The energy of a utility bill."""
+"""Energy of a run as it is answered."""
 
-from service.planning.energy.load_profile import LoadProfile, build_load_series, phase_shares
-from service.planning.estimates.energy import MOST_INTERVALS, RunEnergy
-from service.planning.quantity import Quantity
-from service.planning.units import HOUR_SECONDS
-from service.schemas.answer import to_quantity
-from service.schemas.energy_answers import EnergyEstimate, EnergyUseLine, LoadProfileEstimate
-
-_LONGEST_SECONDS = MOST_INTERVALS * HOUR_SECONDS
-"""Of a run whose highest interval is looked for."""
+from service.planning.estimates.energy import RunEnergy
+from service.planning.estimates.load_figures import LoadFigures, compute_overhead, describe_load
+from service.schemas.answer import to_quantities, to_quantity
+from service.schemas.energy_answers import EnergyEstimate, LoadProfileEstimate
 
 
 def to_energy(energy: RunEnergy) -> EnergyEstimate:
-    """The energy as it is answered."""
-    lines: list[EnergyUseLine] = []
-    answer: EnergyEstimate = {"lines": lines}
-    for item in energy.equipment:
-        line: EnergyUseLine = {"name": item.name, "source": item.source}  # type: ignore[typeddict-item]
-        if item.it_kwh:
-            line["it_kwh"] = to_quantity(item.it_kwh)
-        if item.facility_kwh:
-            line["facility_kwh"] = to_quantity(item.facility_kwh)
-        lines.append(line)
+    """Maps the energy of a run, by equipment and in all."""
+    answer: EnergyEstimate = {"lines": [to_quantities(item) for item in energy.equipment]}
     if energy.it_kwh:
         answer["it_kwh"] = to_quantity(energy.it_kwh)
     if energy.facility_kwh and energy.peak_kw:
         answer["facility_kwh"] = to_quantity(energy.facility_kwh)
         answer["peak_kw"] = to_quantity(energy.peak_kw)
-    if energy.facility_kwh and energy.it_kwh:
-        answer["overhead_kwh"] = to_quantity(_subtract_quantities(energy.facility_kwh, energy.it_kwh))
-    if energy.profiles:
-        answer["load_profile"] = _to_load_profile(energy, energy.profiles.value)
+    overhead, load = compute_overhead(energy), describe_load(energy)
+    if overhead is not None:
+        answer["overhead_kwh"] = to_quantity(overhead)
+    if load is not None:
+        answer["load_profile"] = _to_load_profile(load)
     return answer
 
 
-def _to_load_profile(energy: RunEnergy, profile: LoadProfile) -> LoadProfileEstimate:
+def _to_load_profile(load: LoadFigures) -> LoadProfileEstimate:
     answer: LoadProfileEstimate = {
-        "elapsed_seconds": profile.elapsed_seconds,
+        "elapsed_seconds": load.elapsed_seconds,
         "phases": [
-            {"name": name.value, "seconds": share.seconds, "it_kwh": share.it_kwh}
-            for name, share in phase_shares(profile).items()
+            {"name": name, "seconds": share.seconds, "it_kwh": share.it_kwh}  # type: ignore[typeddict-item]
+            for name, share in load.phases
         ],
-        "interval_minutes": energy.load.interval_minutes,
+        "interval_minutes": load.interval_minutes,
     }
-    is_short = profile.elapsed_seconds <= _LONGEST_SECONDS
-    if energy.starts_at is not None and energy.facility_kwh and is_short:
-        load = build_load_series(profile, energy.starts_at, energy.load.interval_minutes)
-        answer["first_interval_at"] = f"{load.start:%Y-%m-%dT%H:%M:%SZ}"
-        answer["highest_interval_kw"] = float(load.kw.max())
-        if energy.load.include_intervals and len(load.kw) <= MOST_INTERVALS + 1:
-            answer["intervals_kw"] = [float(kw) for kw in load.kw]
+    if load.intervals is not None:
+        answer["first_interval_at"] = f"{load.intervals.start:%Y-%m-%dT%H:%M:%SZ}"
+        answer["highest_interval_kw"] = load.intervals.highest_kw
+        if load.intervals.kw is not None:
+            answer["intervals_kw"] = list(load.intervals.kw)
     return answer
-
-
-def _subtract_quantities(larger: Quantity, smaller: Quantity) -> Quantity:
-    """Of two figures that share their ends."""
-    return Quantity(
-        larger.value - smaller.value, larger.low - smaller.low, larger.high - smaller.high, larger.basis
-    )

@@ -1,4 +1,4 @@
-"""What providers ask for the tokens that a served model takes and makes, as it is answered."""
+"""List prices of tokens beside the cost of a served model, as they are answered."""
 
 from decimal import Decimal
 
@@ -22,7 +22,7 @@ def to_list_prices(
     currencies: TotalCurrency,
     catalog: CatalogView,
 ) -> list[TokenListPrice]:
-    """The list prices that the question names, or those of its model; none where no tokens are generated."""
+    """Maps the list prices of a question or of its model; none where no tokens are generated."""
     found = resolve_token_prices(question, catalog, run.notes)
     if isinstance(run, TrainingRun) or run.requests is None or not run.case.workload.output_tokens:
         return []

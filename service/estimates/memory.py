@@ -1,4 +1,4 @@
-"""Does it fit? The answer to a question of memory."""
+"""Answer to a question of memory: the fullest device, the verdict and the limits."""
 
 from typing import cast
 
@@ -14,7 +14,7 @@ from service.schemas.estimates import MemoryEstimateRequest
 
 
 def estimate_memory(question: MemoryEstimateRequest, catalog: CatalogView) -> MemoryEstimate:
-    """Memory of the fullest device, the verdict, and how far it goes."""
+    """Answers with the memory of the fullest device, the verdict, and the largest dimensions that fit."""
     catalog = apply_calibrations(catalog, question.cluster)
     notes = AnswerNotes()
     case = resolve_memory(question, catalog, notes)
@@ -55,7 +55,7 @@ def _to_limits(estimate: MemoryFootprint) -> MemoryLimits:
 
 
 def _add_stored(answer: MemoryEstimate, estimate: MemoryFootprint) -> None:
-    """What the files of a served model hold, and what a request holds."""
+    """Adds the bytes of a served model's files, and of a request's cache."""
     if estimate.stored_weight_bytes is not None:
         answer["stored_weight_bytes"] = to_integer(estimate.stored_weight_bytes)
     if estimate.cache is not None:
@@ -74,7 +74,7 @@ def _to_cache(cache: RequestCache) -> KvCacheUsage:
 
 
 def _add_verdict(answer: MemoryEstimate, estimate: MemoryFootprint) -> None:
-    """Capacity and verdict, as far as they are known."""
+    """Adds capacity and verdict, as far as they are known."""
     if estimate.capacity is not None:
         answer["capacity_bytes"] = to_integer(estimate.capacity.value)
     if estimate.usable_bytes is not None:
@@ -88,7 +88,7 @@ def _add_verdict(answer: MemoryEstimate, estimate: MemoryFootprint) -> None:
 
 
 def _add_training(answer: MemoryEstimate, estimate: MemoryFootprint) -> None:
-    """How much is trained, and what leaves the device."""
+    """Adds the trained parameters, and the bytes that are kept on the host."""
     if estimate.trained_parameter_count is not None:
         answer["trained_parameter_count"] = estimate.trained_parameter_count
     if estimate.host is not None:

@@ -1,4 +1,4 @@
-"""A question with its rates."""
+"""Run of a question, with its rates."""
 
 from service.kit.http.cancellation import check_cancelled
 from service.planning.estimates import Run, estimate_run
@@ -9,7 +9,7 @@ from service.schemas.estimates import RunEstimateRequest
 
 
 def plan_run(question: RunEstimateRequest, catalog: CatalogView) -> Run:
-    """Resolve a question and estimate its rates."""
+    """Resolves a question and estimates the rates of its run."""
     check_cancelled()
     notes = AnswerNotes()
     return estimate_run(resolve_run(question, catalog, notes), notes, between=check_cancelled)

@@ -1,19 +1,21 @@
-"""The four estimates by name, with planning's refusals as problems."""
+"""The four estimates by name, and refusals of planning as problems."""
 
 import logging
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeVar
 
-from service.estimates.allowance import Allowance, use_allowance
+from service.estimates.allowance import use_allowance
 from service.estimates.cost import estimate_cost
 from service.estimates.memory import estimate_memory
-from service.estimates.own_runs import apply_own_runs
 from service.estimates.payment import PaymentQuestions, compute_paid_total, list_paid_charges
 from service.estimates.throughput import estimate_throughput
 from service.estimates.utility_bill import estimate_utility_bill
+from service.evidence.service import known_rows
 from service.kit.http.problems import FieldError, Unprocessable
 from service.planning.errors import PlanningError
+from service.planning.tariff.allowance import Allowance
 from service.resolve.catalog import CatalogView
+from service.resolve.own_runs import apply_own_runs
 from service.schemas.base import StrictModel
 from service.schemas.estimates import (
     CostEstimateRequest,
@@ -52,13 +54,14 @@ def answer_question(
     at: str = "",
     allowed: Allowance | None = None,
 ) -> _Answer:
-    """One answer under what the tenant measured; what planning refuses names the field, below ``at``.
+    """Returns one answer under the tenant's own runs.
 
-    Its bills are taken from ``allowed``, which a batch has for all of its questions.
+    A refusal of planning becomes a problem that names the field, below ``at``. Bills take their steps from
+    ``allowed``, which a batch shares among its questions.
     """
     try:
         with use_allowance(allowed or Allowance()):
-            return estimator(question, apply_own_runs(catalog))
+            return estimator(question, apply_own_runs(catalog, known_rows()))
     except PlanningError as error:
         field = FieldError(at + error.pointer, error.code, error.detail)
         raise NoSoundEstimate("", field) from error
@@ -69,7 +72,7 @@ def answer_question(
 
 
 class EstimateOperation(NamedTuple):
-    """A question's shape and the function that answers it."""
+    """The shape of a question and the function that answers it."""
 
     question: type[StrictModel]
     estimator: Callable[[Any, CatalogView], Mapping[str, Any]]
@@ -81,4 +84,4 @@ ESTIMATES: Mapping[str, EstimateOperation] = {
     "cost": EstimateOperation(CostEstimateRequest, estimate_cost),
     "utility-bill": EstimateOperation(UtilityBillRequest, estimate_utility_bill),
 }
-"""By operation, as in its URL."""
+"""Estimates by operation, as its URL names it."""

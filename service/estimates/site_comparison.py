@@ -1,122 +1,91 @@
-"""What if a run took place elsewhere: several buildings side by side."""
+"""Answer to a question of sites: a run in several buildings side by side."""
 
 from datetime import UTC
-from decimal import Decimal
 
 from pydantic import MISSING
 
+from service.estimates.charges import to_money
 from service.estimates.rates import plan_run
-from service.estimates.utility_bill import bill_run
-from service.planning.cost import round_amount
+from service.estimates.utility_bill import bill_run, to_utility_bill
+from service.planning.cost.charges import CurrencyCharges
 from service.planning.errors import PlanningError
-from service.planning.estimates.power import estimate_draw
+from service.planning.estimates import Run
+from service.planning.estimates.bill import RunBill
+from service.planning.estimates.power import DevicePower, estimate_draw
+from service.planning.estimates.site_ranking import RankedSite, convert_charges, rank_sites
 from service.planning.notes import AnswerNotes
 from service.resolve.calibrated import apply_calibrations
 from service.resolve.catalog import CatalogView
-from service.schemas.answer import to_evidence, to_money_quantity
-from service.schemas.base import MoneyQuantity, QuantityEstimate
-from service.schemas.bill_answers import UtilityBill
+from service.schemas.answer import to_evidence
 from service.schemas.what_if import SiteComparisonEstimate, SiteComparisonFigures, SiteComparisonRequest
 
 
 def compare_sites(question: SiteComparisonRequest, catalog: CatalogView) -> SiteComparisonEstimate:
-    """The run in several buildings, side by side."""
+    """Answers with the run in several buildings, side by side."""
     catalog = apply_calibrations(catalog, question.cluster, question.efficiency)
-    notes = AnswerNotes()
-    run = plan_run(question, catalog)
-    draw = estimate_draw(run)
-    sites = []
-    for place, choice in enumerate(question.sites):
-        asked = question.model_copy(update={"site": choice.site})
-        own = run._replace(notes=run.notes.copy())
-        try:
-            answer = bill_run(asked, own, draw, catalog)
-        except PlanningError as error:
-            pointer = error.pointer.replace("/site", f"/sites/{place}/site", 1)
-            raise PlanningError(error.code, pointer, error.detail) from error
-        notes.record_calibrations(own.notes.calibration_ids)
-        for source in own.notes.sources:
-            if source not in notes.sources:
-                notes.sources.append(source)
-        sites.append(_to_site_figures(choice.name, answer, question, catalog))
+    notes, run = AnswerNotes(), plan_run(question, catalog)
+    draw, ranked, sites = estimate_draw(run), list[RankedSite](), list[SiteComparisonFigures]()
+    for place in range(len(question.sites)):
+        bill = _bill_site(question, place, run, draw, catalog)
+        notes.record_calibrations(bill.run.notes.calibration_ids)
+        notes.sources += [source for source in bill.run.notes.sources if source not in notes.sources]
+        converted = _convert_total(bill.electricity.charged, question, catalog)
+        ranked.append(RankedSite(question.sites[place].name, bill, converted))
+        sites.append(_to_site_figures(ranked[-1], question, catalog))
     compared: SiteComparisonEstimate = {
         "sites": sites,
         "evidence": to_evidence(question, notes, catalog.revision),
         "gaps": notes.gaps,
     }
-    _rank_sites(compared, notes)
+    for name, best in rank_sites(ranked, notes)._asdict().items():
+        if best is not None:
+            compared[name] = best  # type: ignore[literal-required]
     return compared
 
 
+def _bill_site(
+    question: SiteComparisonRequest, place: int, run: Run, draw: DevicePower | None, catalog: CatalogView
+) -> RunBill:
+    """Returns the bill of a run in one of the buildings; refusals name its place in the question."""
+    asked = question.model_copy(update={"site": question.sites[place].site})
+    try:
+        return bill_run(asked, run._replace(notes=run.notes.copy()), draw, catalog)
+    except PlanningError as error:
+        pointer = error.pointer.replace("/site", f"/sites/{place}/site", 1)
+        raise PlanningError(error.code, pointer, error.detail) from error
+
+
+def _convert_total(
+    charged: CurrencyCharges | None, question: SiteComparisonRequest, catalog: CatalogView
+) -> CurrencyCharges | None:
+    """Returns a sum in the currency of the question, by the rates of the day on which the run begins."""
+    on = catalog.exchange_rates.newest_on
+    if question.starts_at is not MISSING:
+        on = question.starts_at.astimezone(UTC).date()
+    if charged is None or question.currency_code is MISSING or on is None:
+        return None
+    return convert_charges(charged, question.currency_code, catalog.exchange_rates, on)
+
+
 def _to_site_figures(
-    name: str, answer: UtilityBill, question: SiteComparisonRequest, catalog: CatalogView
+    site: RankedSite, question: SiteComparisonRequest, catalog: CatalogView
 ) -> SiteComparisonFigures:
-    figures: SiteComparisonFigures = {"name": name, "warnings": answer["warnings"], "gaps": answer["gaps"]}
+    answer = to_utility_bill(question, site.bill, catalog)
     energy, carbon = answer["energy"], answer["carbon"]
-    if "facility_kwh" in energy:
-        figures["facility_kwh"] = energy["facility_kwh"]
-    if "peak_kw" in energy:
-        figures["peak_kw"] = energy["peak_kw"]
+    figures: SiteComparisonFigures = {
+        "name": site.name,
+        "warnings": answer["warnings"],
+        "gaps": answer["gaps"],
+    }
+    for name in ("facility_kwh", "peak_kw"):
+        if name in energy:
+            figures[name] = energy[name]
     if "location_based_kg_co2e" in carbon:
         figures["location_based_kg_co2e"] = carbon["location_based_kg_co2e"]
     if "water_liters" in answer:
         figures["water_liters"] = answer["water_liters"]
     if "total" in answer["electricity"]:
-        total = answer["electricity"]["total"]
-        figures["electricity"] = total
-        converted = _convert_total(total, question, catalog)
-        if converted is not None:
-            figures["converted"] = converted
+        figures["electricity"] = answer["electricity"]["total"]
+    if site.converted is not None:
+        figures["converted"] = to_money(site.converted.total)
     return figures
-
-
-def _convert_total(
-    total: MoneyQuantity, question: SiteComparisonRequest, catalog: CatalogView
-) -> MoneyQuantity | None:
-    """An amount in the currency of the question, by the rates of the day on which the run begins."""
-    if question.currency_code is MISSING:
-        return None
-    wanted = question.currency_code
-    newest = catalog.exchange_rates.newest_on
-    day = newest if question.starts_at is MISSING else question.starts_at.astimezone(UTC).date()
-    if day is None:
-        return None
-    ends = []
-    for end in ("amount", "low", "high"):
-        amount = Decimal(total[end])
-        found = catalog.exchange_rates.convert(amount, total["currency_code"], wanted, day)
-        if found is None:
-            return None
-        ends.append(round_amount(found.amount, wanted))
-    return to_money_quantity(ends[0], ends[1], ends[2], wanted, total["basis"])
-
-
-def _rank_sites(compared: SiteComparisonEstimate, notes: AnswerNotes) -> None:
-    """Names of the best sites, each where all have the figure."""
-    sites = compared["sites"]
-    amounts = [site.get("converted") or site.get("electricity") for site in sites]
-    known = [amount for amount in amounts if amount is not None]
-    currencies = {amount["currency_code"] for amount in known}
-    if len(known) < len(sites):
-        notes.add_gap("/cheapest", "PRICE_REQUIRED", "the electricity of a site is not known")
-    elif len(currencies) > 1:
-        detail = "the sites are billed in different currencies: give currency_code, and rates of them"
-        notes.add_gap("/cheapest", "CURRENCY_MISMATCH", detail)
-    else:
-        place = min(range(len(sites)), key=lambda one: Decimal(known[one]["amount"]))
-        compared["cheapest"] = sites[place]["name"]
-    carbon = [site.get("location_based_kg_co2e") for site in sites]
-    water = [site.get("water_liters") for site in sites]
-    if None in carbon:
-        notes.add_gap("/cleanest", "GRID_REQUIRED", "the emissions of a site are not known")
-    else:
-        compared["cleanest"] = _find_least_site(sites, carbon)
-    if None in water:
-        notes.add_gap("/least_water", "WATER_UNKNOWN", "the water of a site is not known")
-    else:
-        compared["least_water"] = _find_least_site(sites, water)
-
-
-def _find_least_site(sites: list[SiteComparisonFigures], figures: list[QuantityEstimate | None]) -> str:
-    place = min(range(len(sites)), key=lambda one: figures[one]["value"])  # type: ignore[index]
-    return sites[place]["name"]

@@ -8,9 +8,8 @@ from typing import NamedTuple
 from service.estimates.charges import to_money
 from service.estimates.cost import answer_cost_of_run
 from service.estimates.memory import estimate_memory
-from service.estimates.payment import compute_electricity_total
 from service.estimates.throughput import estimate_throughput
-from service.estimates.utility_bill import bill_run
+from service.estimates.utility_bill import bill_run, to_utility_bill
 from service.planning.cases import InferenceCase, TrainingCase
 from service.planning.cost.charges import CurrencyCharges, sum_charges
 from service.planning.notes import AnswerNotes
@@ -24,6 +23,7 @@ from service.plans.requests import build_bill_request, build_cost_request, build
 from service.plans.runs import EvaluatedConfiguration, RunCache
 from service.plans.sensitivity import list_sensitivities
 from service.plans.space import DeviceSupply, SearchOutcome, SearchSpace
+from service.resolve.prices import exchange_total
 from service.resolve.training import resolve_precision
 from service.schemas.answer import to_evidence, to_quantity
 from service.schemas.answers import BaseEstimate
@@ -248,12 +248,16 @@ def _add_money(row: PlanRow, shown: _AnsweredRow) -> None:
         shown.add_gap("facility_kwh", "SITE_REQUIRED", detail)
         shown.add_gap("location_based_kg_co2e", "SITE_REQUIRED", detail)
     else:
-        billed = bill_run(bill, worked.copy_run(), worked.draw, worked.catalog)
+        found = bill_run(bill, worked.copy_run(), worked.draw, worked.catalog)
+        billed = to_utility_bill(bill, found, worked.catalog)
         shown.record_notes(billed)
         _add_energy(row, shown, billed)
     if supply.kind == "owned":
+        charged = None if bill is None else found.electricity.charged
         parts.append(
-            None if bill is None else compute_electricity_total(billed, bill, worked.catalog, shown.notes)
+            None
+            if bill is None or charged is None
+            else exchange_total(charged, bill, worked.catalog, shown.notes)
         )
     total = None if None in parts else sum_charges(parts)
     if total is None:

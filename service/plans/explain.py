@@ -12,7 +12,6 @@ from typing import Any, Final, NamedTuple
 from pydantic import MISSING
 
 from service.estimates.cost import estimate_cost
-from service.estimates.own_runs import resolve_run_setting
 from service.estimates.throughput import estimate_throughput
 from service.estimates.utility_bill import estimate_utility_bill
 from service.planning.hardware.local_evidence import LogDeviations, RunSetting, compute_correlation
@@ -25,6 +24,7 @@ from service.planning.quantity import (
     exact,
 )
 from service.resolve.catalog import CatalogView
+from service.resolve.own_runs import resolve_run_setting
 from service.schemas.answers import ThroughputEstimate
 from service.schemas.plan_answers import PlanRow, PlanRowDifference, PlanSeparation
 from service.schemas.plans import PlanGoal

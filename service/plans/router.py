@@ -1,21 +1,26 @@
 """Operations on plans."""
 
+from functools import partial
 from typing import Annotated, Any
 
-from fastapi import Path, Query, Response
+from fastapi import Path, Query, Request, Response
 
 from service.audit.service import Read, Write
 from service.estimates.service import answer_question
 from service.evidence.snapshot import Snapshots
+from service.kit.http.long_work import DeferredAnswer
 from service.kit.http.pages import NEWEST_FIRST
-from service.kit.http.web import LOCATED, OffloadedWork, api_router, json_response
+from service.kit.http.web import LOCATED, OffloadedWork, ReadOnlyRoute, api_router, json_response
 from service.plans import repository, stored
+from service.plans.fleet import estimate_fleet
 from service.plans.schemas import PlanId, PlanPage, PlanQuery
 from service.plans.service import prepare_plan
+from service.schemas.fleet_plans import FleetPlan, FleetPlanRequest
 from service.schemas.plan_answers import Plan
 from service.schemas.plans import PlanRequest
 
 router = api_router("/v1/plans", tag="plans")
+fleets = api_router("/v1/plans", tag="plans", route_class=ReadOnlyRoute)
 _LOCATED: dict[str, Any] = {"headers": LOCATED[201]["headers"]}
 _CREATED: dict[int | str, dict[str, Any]] = {200: _LOCATED, 202: {**_LOCATED, "model": Plan}}
 
@@ -73,3 +78,12 @@ def cancel_plan(write: Write, id: PlanPath) -> Response:
 def delete_plan(write: Write, id: PlanPath) -> Response:
     """Deletes a plan and ends its search. Quotes of its rows keep their frozen content."""
     return write.run(None, lambda session: stored.delete_plan(session, write.tenant_id, id))
+
+
+@fleets.post(":fleet")
+async def plan_fleet(question: FleetPlanRequest, request: Request) -> FleetPlan:
+    """Plans several workloads over pools of devices and a budget: place, devices and time of each."""
+    snapshot = await request.app.state.snapshots.get_requested(request.scope)
+    found: Any = DeferredAnswer(partial(answer_question, estimate_fleet, question, snapshot))
+    answered: FleetPlan = found
+    return answered

@@ -8,12 +8,13 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from service.estimates.carbon import estimate_location_based
+from service.estimates.allowance import spend_effort
 from service.estimates.electricity import bill_electricity
 from service.estimates.rates import plan_run
 from service.planning.cost.charges import CurrencyCharges
 from service.planning.energy.site import Site
 from service.planning.estimates import ForwardPassRun, Run, ServingRun
+from service.planning.estimates.carbon import estimate_location_based
 from service.planning.estimates.energy import RunEnergy, build_machines, estimate_energy
 from service.planning.estimates.load import MachinePower
 from service.planning.estimates.power import DevicePower, estimate_draw
@@ -52,7 +53,8 @@ class MeteredRun:
     @cached_property
     def emissions(self) -> Quantity | None:
         """Emissions of the electricity at the average of the grid."""
-        return estimate_location_based(self.energy, self.site, self.notes)
+        found = estimate_location_based(self.energy, self.site, self.notes, spend_effort)
+        return found and found.kg_co2e
 
     @cached_property
     def electricity(self) -> CurrencyCharges | None:

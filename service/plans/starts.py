@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import MISSING
 
-from service.estimates.shift import MovableRun, shift_run
+from service.estimates.shift import shift_run
+from service.planning.estimates.start_shift import MovableRun
 from service.plans.requests import get_currency
 from service.plans.runs import MeteredRun
 from service.plans.space import DeviceSupply

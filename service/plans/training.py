@@ -10,8 +10,7 @@ from typing import Any, Final, NamedTuple
 
 from pydantic import MISSING
 
-from service.estimates.layouts import resolve_length, resolve_open_training
-from service.estimates.own_runs import apply_own_runs
+from service.evidence.service import known_rows
 from service.planning.errors import PlanningError
 from service.planning.estimates.layouts import TrainingLayouts
 from service.planning.notes import AnswerNotes
@@ -32,6 +31,8 @@ from service.planning.search import (
 from service.planning.workload import GENERATING, Recomputation
 from service.plans.space import REACH, KeptConfiguration, SearchOutcome, SearchPiece, SearchSpace
 from service.resolve.hardware import resolve_cluster
+from service.resolve.open_training import resolve_length, resolve_open_training
+from service.resolve.own_runs import apply_own_runs
 from service.resolve.rollout import select_training_cluster
 from service.resolve.training import resolve_precision
 from service.schemas.plan_answers import PlanConstraint, PruningRule
@@ -358,7 +359,7 @@ def _build_run(space: SearchSpace, alike: _EqualClusters, precision: TrainingPre
         update={"precision": precision, "gradient_accumulation_steps": MISSING}
     )
     cluster = space.clusters[alike.places[-1]]
-    run = resolve_open_training(space.model, given, cluster, apply_own_runs(space.catalog))
+    run = resolve_open_training(space.model, given, cluster, apply_own_runs(space.catalog, known_rows()))
     return TrainingLayouts(run, weighs_power=is_power_relevant(space))
 
 

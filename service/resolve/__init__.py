@@ -183,9 +183,12 @@ def resolve_served(
     return _resolve_inference(given, _resolve_site(question, cluster, model, catalog, notes)).case
 
 
+_MEMBERS = {kind: tuple(field.name for field in fields(kind)) for kind in (TrainingCase, InferenceCase)}
+
+
 def _extend_case(kind: Callable[..., _Case], case: TrainingCase | InferenceCase, **members: object) -> _Case:
     """Returns the case as an instance of ``kind``, with further members set."""
-    known = {field.name: getattr(case, field.name) for field in fields(case)}
+    known = {name: getattr(case, name) for name in _MEMBERS[type(case)]}
     return kind(**{**known, **members})
 
 

@@ -172,7 +172,8 @@ class CatalogView:
     @property
     def constants(self) -> DeviceConstants:
         """Constants of the question's devices, with a record of which were measured."""
-        return (self.device or DeviceConstants(self.curves))._replace(curves=self.curves)
+        found = self.device or DeviceConstants(self.curves)
+        return found if found.curves is self.curves else found._replace(curves=self.curves)
 
     def replace_device(self, device: DeviceConstants) -> "CatalogView":
         """Returns the view of one device, whose measured constants replace those of the reference set."""

@@ -1,11 +1,9 @@
 """Resolution of the tariff of a run, its meter and the inputs of its bill."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from datetime import date, datetime
 from decimal import Decimal
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 from pydantic import MISSING
@@ -13,47 +11,18 @@ from pydantic import MISSING
 from service.planning.errors import PlanningError
 from service.planning.notes import AnswerNotes
 from service.planning.quantity import EvidenceBasis
-from service.planning.tariff.allocation import BillAllocation, MeteringPoint
+from service.planning.tariff.allocation import MeteringPoint
 from service.planning.tariff.bill import MeteredLoad
 from service.planning.tariff.calendar import resolve_zone
 from service.planning.tariff.charges import Tariff
+from service.planning.tariff.contract import ELECTRICITY, TariffContract, relocate_errors
 from service.resolve.catalog import CatalogView, KnownSite, resolve_row
 from service.resolve.site import find_site
 from service.schemas.estimates import UtilityBillRequest
 from service.schemas.site import ConstantBaselineLoad, ElectricityPriceInput, RunSiteInput
 from service.schemas.tariffs import to_planning
 
-ELECTRICITY: Final = "/site/electricity"
 GIVEN: Final = "given with the question"
-_OF_QUESTION = ("/site", "/starts_at", "/workload", "/load_profile", "/window")
-"""Pointers that already refer to members of the question."""
-
-
-class TariffContract(NamedTuple):
-    """A tariff at a meter, with its source."""
-
-    point: MeteringPoint
-    source: str
-    basis: EvidenceBasis
-    pointer: str
-    price_factor: Decimal = Decimal(1)
-    """Factor that every charge is multiplied by."""
-
-    def apply_price_factor(self, allocation: BillAllocation) -> BillAllocation:
-        """Returns the allocation with every price and amount multiplied by the price factor."""
-        factor = self.price_factor
-        if factor == 1:
-            return allocation
-        periods = tuple(
-            share._replace(
-                lines=tuple(
-                    line._replace(price=line.price * factor, amount=line.amount * factor)
-                    for line in share.lines
-                )
-            )
-            for share in allocation.periods
-        )
-        return allocation._replace(periods=periods)
 
 
 def resolve_contract(
@@ -110,20 +79,6 @@ def _resolve_tariff(
     notes.cite(row.source, pointer)
     with relocate_errors(pointer):
         return row.tariff, f"tariff {row.source['id']}", EvidenceBasis.REFERENCE, pointer
-
-
-@contextmanager
-def relocate_errors(pointer: str) -> Iterator[None]:
-    """Moves the pointer of a refused tariff to its place in the question."""
-    try:
-        yield
-    except PlanningError as error:
-        if error.pointer.startswith(_OF_QUESTION):
-            raise
-        if error.code == "LOAD_TOO_LONG":
-            raise PlanningError(error.code, "/load_profile/interval_minutes", error.detail) from error
-        inline = error.pointer if pointer.endswith("/tariff") else ""
-        raise PlanningError(error.code, pointer + inline, error.detail) from error
 
 
 def _resolve_baseline(

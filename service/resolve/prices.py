@@ -5,9 +5,10 @@ from decimal import Decimal
 from pydantic import MISSING
 
 from service.kit.clock import now
-from service.planning.cost.charges import GIVEN, UnitPrice
+from service.planning.cost.charges import GIVEN, CurrencyCharges, UnitPrice
 from service.planning.cost.currencies import TotalCurrency
 from service.planning.errors import PlanningError
+from service.planning.notes import AnswerNotes
 from service.planning.quantity import EvidenceBasis
 from service.resolve.catalog import CatalogView
 from service.schemas.base import MoneyInput
@@ -39,3 +40,13 @@ def resolve_currencies(question: CostEstimateRequest, catalog: CatalogView) -> T
     code = None if question.currency_code is MISSING else question.currency_code
     start = now() if question.starts_at is MISSING else question.starts_at
     return TotalCurrency(code, catalog.exchange_rates, start.date())
+
+
+def exchange_total(
+    charged: CurrencyCharges, question: CostEstimateRequest, catalog: CatalogView, notes: AnswerNotes
+) -> CurrencyCharges | None:
+    """Returns a sum in the currency of a question; None without a rate. ``notes`` take the rates alone."""
+    own = notes.copy()
+    paid = resolve_currencies(question, catalog).exchange_total(charged, "/cost", own)
+    notes.sources[:] = own.sources
+    return paid

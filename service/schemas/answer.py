@@ -2,6 +2,7 @@
 
 import hashlib
 from decimal import Decimal
+from typing import Any
 
 from service.planning import METHOD_VERSION
 from service.planning.notes import AnswerNotes
@@ -33,6 +34,15 @@ def to_quantity(figure: Quantity) -> QuantityEstimate:
     if not -_LARGEST_FIGURE < low <= value <= high < _LARGEST_FIGURE:
         raise FigureError(f"{low} <= {value} <= {high}")
     return {"value": value, "low": low, "high": high, "basis": basis}
+
+
+def to_quantities(result: tuple[object, ...]) -> Any:  # noqa: ANN401
+    """Maps a named tuple whose members are called as those of its answer, without members that are None."""
+    return {
+        name: to_quantity(member) if isinstance(member, Quantity) else member
+        for name, member in result._asdict().items()  # type: ignore[attr-defined]
+        if member is not None
+    }
 
 
 def to_integer(number: float) -> int:
@@ -78,11 +88,15 @@ def to_parallelism(layout: Parallelism, *, chosen: bool) -> ParallelismDegrees:
 
 def to_evidence(question: StrictModel, notes: AnswerNotes, revision: int) -> EstimateEvidence:
     """Returns the versions and sources that reproduce an answer; the digest includes the defaults taken."""
-    canonical = question.__pydantic_serializer__.to_json(question)
     return {
         "catalog_revision": revision,
         "method_version": METHOD_VERSION,
-        "input_digest": hashlib.sha256(canonical).hexdigest(),
+        "input_digest": compute_input_digest(question),
         "calibration_ids": notes.calibration_ids,
         "sources": notes.sources,
     }
+
+
+def compute_input_digest(question: StrictModel) -> str:
+    """Returns the SHA-256 of a question with its defaults."""
+    return hashlib.sha256(question.__pydantic_serializer__.to_json(question)).hexdigest()

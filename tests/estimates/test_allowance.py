@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from service.estimates.allowance import Allowance, spend_effort, use_allowance
+from service.estimates.allowance import spend_effort, use_allowance
 from service.estimates.power_cap import estimate_power_cap
 from service.estimates.service import NoSoundEstimate, answer_question
 from service.estimates.shift import estimate_shift
@@ -12,6 +12,7 @@ from service.estimates.site_comparison import compare_sites
 from service.estimates.tariff_bill import bill_tariff
 from service.estimates.utility_bill import estimate_utility_bill
 from service.planning.errors import PlanningError
+from service.planning.tariff.allowance import Allowance
 from service.planning.tariff.effort import MOST_STEPS, BillingEffort, EffortShare
 from service.schemas.estimates import UtilityBillRequest
 from service.schemas.tariff_bills import TariffBillRequest

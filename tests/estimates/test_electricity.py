@@ -8,7 +8,7 @@ from decimal import Decimal
 import pytest
 
 from service.app.examples import EXAMPLES, REFERENCE_QUESTION
-from service.estimates.bill_export import export_utility_bill
+from service.estimates.focus import export_utility_bill
 from service.planning.errors import PlanningError
 from service.schemas.estimates import UtilityBillExportRequest
 from tests.asking import ask, codes, gaps, refusal, shipped, usd

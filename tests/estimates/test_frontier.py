@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
 from service.app.examples import EXAMPLES
-from service.estimates import endpoints
+from service.estimates import router
 from service.estimates.frontier import estimate_frontier
 from service.planning.errors import PlanningError
 from service.schemas.frontier import ThroughputFrontier, ThroughputFrontierRequest
@@ -277,6 +277,6 @@ class TestRoute:
             threads.append(threading.current_thread().name)
             return estimate_frontier(question, catalog)
 
-        monkeypatch.setattr(endpoints.frontier, "estimate_frontier", noting)
+        monkeypatch.setattr(router.frontier, "estimate_frontier", noting)
         assert reader.post(URL, EXAMPLE).status_code == 200
         assert threads == ["long work"]

@@ -11,10 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.estimates.layouts import resolve_open_training
 from service.estimates.memory import estimate_memory
-from service.estimates.own_runs import apply_own_runs
 from service.estimates.rates import plan_run
+from service.evidence.service import known_rows
 from service.planning.errors import PlanningError
 from service.planning.estimates.layouts import TrainingLayouts
 from service.planning.estimates.power import estimate_draw
@@ -25,13 +24,15 @@ from service.plans import training
 from service.plans.search import build_workload, merge_outcomes, search_space, select_best, split_search
 from service.plans.space import KeptConfiguration
 from service.resolve.calibrated import apply_calibrations
+from service.resolve.open_training import resolve_open_training
+from service.resolve.own_runs import apply_own_runs
 from service.schemas.estimates import MemoryEstimateRequest, ThroughputEstimateRequest
 from service.schemas.plan_answers import PlanConstraint, PruningRule
 from tests.asking import shipped, usd
 from tests.calibrated import a_set, with_sets
-from tests.estimates.test_own_runs import FAMILIES, measured
 from tests.planning.test_local_evidence import DEVIATIONS
 from tests.plans.spaces import WORK, space
+from tests.resolve.test_own_runs import FAMILIES, measured
 
 
 def found(of, **changed):
@@ -53,7 +54,7 @@ def body(of, kept):
 
 def alone(of, asked):
     """Productive seconds, watts, bytes and verdict of a configuration by single estimates."""
-    catalog = apply_own_runs(of.catalog)
+    catalog = apply_own_runs(of.catalog, known_rows())
     question = ThroughputEstimateRequest.model_validate_json(json.dumps(asked))
     view = apply_calibrations(catalog, question.cluster)
     run = plan_run(question, view)
@@ -165,7 +166,9 @@ def test_layouts_at_once_have_the_figures_of_single_estimates(model, name, is_me
         replaced=True,
         **EVERYTHING,
     )
-    run = resolve_open_training(of.model, of.question.workload, of.clusters[-1], apply_own_runs(catalog))
+    run = resolve_open_training(
+        of.model, of.question.workload, of.clusters[-1], apply_own_runs(catalog, known_rows())
+    )
     subject = TrainingLayouts(run, weighs_power=True)
     compared = 0
     for precision, choice, layouts in sampled(of, random.Random(name), 5):  # noqa: S311 - a sample

@@ -6,11 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from service.estimates import own_runs
+from service.estimates import service as estimates
 from service.estimates.frontier import estimate_frontier
 from service.estimates.service import ESTIMATES, answer_question
 from service.planning.hardware.calibration.measured import MeasuredAnswer
 from service.planning.hardware.local_evidence import LogDeviations, RunGroup, compute_fingerprint
+from service.resolve.own_runs import resolve_run_setting
+from service.schemas.estimates import ThroughputEstimateRequest
 from service.schemas.frontier import ThroughputFrontierRequest
 from tests.applications import bearing
 from tests.asking import question, shipped
@@ -45,6 +47,21 @@ TRAINED = question(
 )  # fmt: skip
 
 
+FIGURES = {
+    "serving_ttft": "/time_to_first_token_seconds",
+    "serving_ttft/median": "/time_to_first_token_seconds_percentiles/p50",
+    "serving_tpot": "/time_per_output_token_seconds",
+    "serving_tpot/median": "/time_per_output_token_seconds_percentiles/p50",
+    "serving_throughput": "/output_tokens_per_second",
+    "serving_power": "/power_per_device_watts",
+    "serving_energy": "/energy_per_output_token_joules",
+    "training_step": "/step_seconds",
+    "training_memory": "/per_device/total_bytes",
+    "inference_memory": "/per_device/total_bytes",
+}
+"""The member of an answer that each kind of measured answer is compared with."""
+
+
 def asked(seen, body, operation="throughput"):
     """The answer as the API gives it."""
     estimate = ESTIMATES[operation]
@@ -54,7 +71,7 @@ def asked(seen, body, operation="throughput"):
 def measured(body, family, factor, operation="throughput", calibration_id="import-1"):
     """A figure that was measured to be ``factor`` of its estimate."""
     found = asked(shipped(), body, operation)
-    for name in own_runs.FIGURES[family].removeprefix("/").split("/"):
+    for name in FIGURES[family].removeprefix("/").split("/"):
         found = found[name]
     value = found["value"] if isinstance(found, dict) else found
     return MeasuredAnswer(f"{family}-{factor}", calibration_id, operation, family, factor * value, body)
@@ -135,7 +152,7 @@ class TestTenServingRows:
 def test_measured_rates_and_draw_move_theirs(family):
     seen = catalog(*ten(family, 0.9))
     before, after = asked(catalog(), served(16)), asked(seen, served(16))
-    name = own_runs.FIGURES[family].removeprefix("/")
+    name = FIGURES[family].removeprefix("/")
     assert after[name]["value"] / before[name]["value"] == pytest.approx(0.9, rel=0.03)
     assert after["evidence"]["calibration_ids"] == ["import-1"]
     drawn, rate = after["power_per_device_watts"]["value"], after["output_tokens_per_second"]["value"]
@@ -174,16 +191,13 @@ def test_training_runs_move_steps_and_memory():
 def test_rows_of_the_reference_set_count_once(monkeypatch):
     row = measured(served(16), "serving_tpot", 1.3)
     group = RunGroup("serving", "vllm", "h100-sxm", shipped().models["llama-3.1-8b"].profile.parameter_count)
-    found = {}
-    original = own_runs.resolve_run_setting
-    monkeypatch.setattr(
-        own_runs, "resolve_run_setting", lambda *given: found.setdefault("it", original(*given))
-    )
+    question = ThroughputEstimateRequest.model_validate_json(json.dumps(served(16)))
+    setting = resolve_run_setting(question, shipped())
     assert asked(catalog(row), served(16)) != asked(catalog(), served(16))
-    assert found["it"].group == group
-    assert found["it"].load == pytest.approx((math.log(16), math.log(1000), math.log(200)))
-    known = frozenset({compute_fingerprint("serving_tpot", found["it"], row.measured)})
-    monkeypatch.setattr(own_runs, "known_rows", lambda: known)
+    assert setting.group == group
+    assert setting.load == pytest.approx((math.log(16), math.log(1000), math.log(200)))
+    known = frozenset({compute_fingerprint("serving_tpot", setting, row.measured)})
+    monkeypatch.setattr(estimates, "known_rows", lambda: known)
     assert asked(catalog(row), served(16)) == asked(catalog(), served(16))
 
 

@@ -11,7 +11,7 @@ from sqlalchemy import event, update
 from service.app import application
 from service.app.examples import EXAMPLES, REFERENCE_QUESTION
 from service.catalog.tables import CatalogState
-from service.estimates import endpoints
+from service.estimates import router
 from service.estimates.service import ESTIMATES
 from service.evidence.snapshot import SnapshotStore
 from service.schemas.estimates import BATCH_LIMIT
@@ -41,8 +41,8 @@ def test_a_batch_ends_when_its_caller_hangs_up(reader, monkeypatch):
             assert gone.wait(60)
         return {}
 
-    memory = endpoints.ESTIMATES["memory"]._replace(estimator=slow)
-    monkeypatch.setattr(endpoints, "ESTIMATES", {"memory": memory})
+    memory = router.ESTIMATES["memory"]._replace(estimator=slow)
+    monkeypatch.setattr(router, "ESTIMATES", {"memory": memory})
     body = json.dumps({"requests": [SERVED] * 20}).encode()
     messages = [{"type": "http.disconnect"}, {"type": "http.request", "body": body, "more_body": False}]
 

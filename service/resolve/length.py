@@ -1,6 +1,7 @@
-"""Which questions take long, told from a question before it is answered.
+"""Length of a question's work, read from the question before it is answered.
 
-A short one takes some milliseconds and is answered on the event loop; what may take over 20 ms is not.
+A short question takes some milliseconds and is answered on the event loop; one that may take over 20 ms is
+answered in a thread.
 """
 
 from typing import Final
@@ -24,18 +25,18 @@ MOST_SHORT_BYTES: Final = 2**13
 MOST_SHORT_LAYERS: Final = 64
 """Most entries of the layers of a short question's model."""
 MOST_SHORT_TRAINED: Final = 10
-"""Most where it is trained: each layout that is tried looks at all of them."""
+"""Most entries of a model that is trained: each layout that is tried looks at all of them."""
 MOST_SHORT_ADAPTED: Final = 2
-"""Most where adapters are trained, whose tensors are looked at one by one."""
+"""Most entries where adapters are trained, whose tensors are looked at one by one."""
 
 
 def is_long(
     question: MemoryEstimateRequest | RunEstimateRequest, body_bytes: int, catalog: CatalogView
 ) -> bool:
-    """Whether one of the four questions may take over 20 ms.
+    """Returns true if one of the four questions may take over 20 ms.
 
-    So may one with a long body, a model by its configuration, by its layers or with many of them, more so
-    where it is trained, a scaling curve, a simulation, prefill and decode apart, a site of the catalog, a
+    These have a long body, a model given by its configuration or its layers, a model with many layers (fewer
+    where it is trained), a scaling curve, a simulation, disaggregated serving, a site of the catalog, a
     tariff, or a load beside the run.
     """
     return (
@@ -47,7 +48,7 @@ def is_long(
 
 
 def _get_max_layers(workload: WorkloadInput) -> int:
-    """Most entries of the layers of a model of which the work is short."""
+    """Returns the most entries of the layers of a model whose work is short."""
     if isinstance(workload, InferenceWorkloadInput):
         return MOST_SHORT_LAYERS
     is_whole = workload.adaptation.kind is AdaptationKind.FULL
@@ -64,7 +65,7 @@ def _is_small(model: ModelReference, most_layers: int, catalog: CatalogView) -> 
 
 
 def _is_searched(question: MemoryEstimateRequest | RunEstimateRequest) -> bool:
-    """Whether the answer rests on many runs."""
+    """Returns true if the answer rests on many runs."""
     workload = question.workload
     if isinstance(workload, InferenceWorkloadInput) and workload.disaggregated is not MISSING:
         return True
@@ -74,7 +75,7 @@ def _is_searched(question: MemoryEstimateRequest | RunEstimateRequest) -> bool:
 
 
 def _is_metered(site: RunSiteInput | MISSING) -> bool:
-    """Whether a bill is read interval by interval."""
+    """Returns true if a bill is read interval by interval."""
     if site is MISSING:
         return False
     flat = site.electricity is MISSING or site.electricity.price_per_kwh is not MISSING

@@ -1,4 +1,4 @@
-"""The four estimates and their batches. None of them touches the database."""
+"""Operations on estimates and bills of tariffs. None of them touches the database."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -8,7 +8,6 @@ from fastapi import Request, Response
 from pydantic import TypeAdapter
 
 from service.estimates import (
-    bill_export,
     comparison,
     cost,
     focus,
@@ -21,15 +20,15 @@ from service.estimates import (
     throughput,
     utility_bill,
 )
-from service.estimates.allowance import Allowance
-from service.estimates.length import is_long
 from service.estimates.service import ESTIMATES, NoSoundEstimate, answer_question
 from service.evidence.snapshot import REVISION_DIGITS, SnapshotStore
 from service.kit.http.cancellation import check_cancelled
 from service.kit.http.long_work import DeferredAnswer
 from service.kit.http.problems import FieldError
 from service.kit.http.web import BODY_BYTES, OffloadedWork, ReadOnlyRoute, RenderedJson, api_router
+from service.planning.tariff.allowance import Allowance
 from service.resolve.catalog import CatalogView
+from service.resolve.length import is_long
 from service.schemas.answers import (
     MemoryEstimate,
     MemoryEstimateList,
@@ -87,7 +86,7 @@ FOCUS_CSV: dict[int | str, dict[str, Any]] = {200: {"content": {"text/csv": {"sc
 
 
 def build_csv_response(rows: str, name: str) -> Response:
-    """A table as a file called ``name``."""
+    """Returns a table as a file called ``name``."""
     disposition = f'attachment; filename="{name}"'
     return Response(rows, media_type="text/csv", headers={"Content-Disposition": disposition})
 
@@ -102,7 +101,7 @@ async def _answer_question(
     question: MemoryEstimateRequest | RunEstimateRequest,
     request: Request,
 ) -> Any:  # noqa: ANN401
-    """The answer to one of the four questions: at once, or later where it takes long."""
+    """Answers one of the four questions: at once, or in a thread where it takes long."""
     snapshot = await _get_snapshot(request)
     asked = partial(answer_question, estimator, question, snapshot)
     return (
@@ -113,17 +112,17 @@ async def _answer_question(
 async def _answer_later(
     estimator: Callable[[Any, CatalogView], Any], question: StrictModel, request: Request
 ) -> Any:  # noqa: ANN401
-    """The answer to a question that always counts as long."""
+    """Answers in a thread a question that always counts as long."""
     return DeferredAnswer(partial(answer_question, estimator, question, await _get_snapshot(request)))
 
 
 async def _answer_batch(operation: str, questions: Sequence[StrictModel], request: Request) -> Any:  # noqa: ANN401
-    """Answers in order, all from one snapshot; one question without an answer fails the batch."""
+    """Answers questions in order from one snapshot; a question without an answer fails the batch."""
     return DeferredAnswer(partial(_write_answers, operation, questions, await _get_snapshot(request)))
 
 
 def _write_answers(operation: str, questions: Sequence[StrictModel], snapshot: CatalogView) -> RenderedJson:
-    """Each is written as soon as it is known; as objects, a batch of answers takes many times the memory."""
+    """Writes each answer as soon as it is known: as objects, a batch takes many times the memory."""
     estimator, write = ESTIMATES[operation].estimator, _WRITERS[operation]
     results: list[bytes] = []
     allowed = Allowance()
@@ -137,21 +136,21 @@ def _write_answers(operation: str, questions: Sequence[StrictModel], snapshot: C
 
 @router.post("/memory")
 async def estimate_memory(question: MemoryEstimateRequest, request: Request) -> MemoryEstimate:
-    """Does it fit? Memory of the fullest device by component, against what the device has."""
+    """Estimates the memory of the fullest device by component, and whether it fits."""
     found: MemoryEstimate = await _answer_question(memory.estimate_memory, question, request)
     return found
 
 
 @router.post("/memory:batch")
 async def estimate_memory_batch(batch: MemoryEstimateBatchRequest, request: Request) -> MemoryEstimateList:
-    """Memory for several questions, in order and from one catalog revision."""
+    """Estimates memory for several questions, in order and from one catalog revision."""
     answers: MemoryEstimateList = await _answer_batch("memory", batch.requests, request)
     return answers
 
 
 @router.post("/throughput")
 async def estimate_throughput(question: ThroughputEstimateRequest, request: Request) -> ThroughputEstimate:
-    """How fast will it go? Rates, where the time goes, and what limits the speed."""
+    """Estimates rates, the phases of the time, and the limit of the speed."""
     found: ThroughputEstimate = await _answer_question(throughput.estimate_throughput, question, request)
     return found
 
@@ -160,7 +159,7 @@ async def estimate_throughput(question: ThroughputEstimateRequest, request: Requ
 async def estimate_throughput_batch(
     batch: ThroughputEstimateBatchRequest, request: Request
 ) -> ThroughputEstimateList:
-    """Throughput for several questions, in order and from one catalog revision."""
+    """Estimates throughput for several questions, in order and from one catalog revision."""
     for position, question in enumerate(batch.requests):
         if question.solver.kind == "simulated":
             detail = "a simulation is asked for by itself"
@@ -174,21 +173,21 @@ async def estimate_throughput_batch(
 async def estimate_throughput_frontier(
     question: ThroughputFrontierRequest, request: Request
 ) -> ThroughputFrontier:
-    """Which configurations are best? The Pareto set of tokens per second by device and by user."""
+    """Searches the best configurations: the Pareto set of tokens per second by device and by user."""
     found: ThroughputFrontier = await _answer_later(frontier.estimate_frontier, question, request)
     return found
 
 
 @router.post("/cost")
 async def estimate_cost(question: CostEstimateRequest, request: Request) -> CostEstimate:
-    """What will it cost? Device-hours, charges, and the cost of a million tokens."""
+    """Estimates device-hours, charges, and the cost of a million tokens."""
     found: CostEstimate = await _answer_question(cost.estimate_cost, question, request)
     return found
 
 
 @router.post("/cost:batch")
 async def estimate_cost_batch(batch: CostEstimateBatchRequest, request: Request) -> CostEstimateList:
-    """Cost for several questions, in order and from one catalog revision."""
+    """Estimates cost for several questions, in order and from one catalog revision."""
     answers: CostEstimateList = await _answer_batch("cost", batch.requests, request)
     return answers
 
@@ -197,7 +196,7 @@ async def estimate_cost_batch(batch: CostEstimateBatchRequest, request: Request)
 async def estimate_cost_export(
     question: CostExportRequest, request: Request, aside: OffloadedWork
 ) -> Response:
-    """The charges of an estimate as CSV, in the columns of FOCUS 1.2; a row for each charge and month."""
+    """Exports the charges of an estimate as CSV, in the columns of FOCUS 1.2; a row by charge and month."""
     snapshot = await _get_snapshot(request)
     tenant_id = request.scope["state"]["subject"].tenant_id
     export = partial(answer_question, partial(focus.export_cost, tenant_id=tenant_id), question, snapshot)
@@ -209,21 +208,21 @@ async def estimate_cost_export(
 async def estimate_cost_comparison(
     question: CostComparisonRequest, request: Request
 ) -> CostComparisonEstimate:
-    """Which way of doing the same work costs least? Time, device-hours and cost against a baseline."""
+    """Compares ways of doing the same work: time, device-hours and cost against a baseline."""
     found: CostComparisonEstimate = await _answer_later(comparison.compare_costs, question, request)
     return found
 
 
 @router.post("/utility-bill")
 async def estimate_utility_bill(question: UtilityBillRequest, request: Request) -> UtilityBill:
-    """What will the run draw, emit and cost? Energy, electricity, carbon, water, rent and purchase."""
+    """Estimates the energy, electricity, carbon, water, rent and purchase of a run."""
     found: UtilityBill = await _answer_question(utility_bill.estimate_utility_bill, question, request)
     return found
 
 
 @router.post("/utility-bill:batch")
 async def estimate_utility_bill_batch(batch: UtilityBillBatchRequest, request: Request) -> UtilityBillList:
-    """Utility bills for several questions, in order and from one catalog revision."""
+    """Estimates utility bills for several questions, in order and from one catalog revision."""
     answers: UtilityBillList = await _answer_batch("utility-bill", batch.requests, request)
     return answers
 
@@ -232,11 +231,11 @@ async def estimate_utility_bill_batch(batch: UtilityBillBatchRequest, request: R
 async def estimate_utility_bill_export(
     question: UtilityBillExportRequest, request: Request, aside: OffloadedWork
 ) -> Response:
-    """The electricity of a run as CSV, in the columns of FOCUS 1.2; a row for each charge of each period."""
+    """Exports the electricity of a run as CSV, in the columns of FOCUS 1.2; a row by charge and period."""
     snapshot = await _get_snapshot(request)
     tenant_id = request.scope["state"]["subject"].tenant_id
     export = partial(
-        answer_question, partial(bill_export.export_utility_bill, tenant_id=tenant_id), question, snapshot
+        answer_question, partial(focus.export_utility_bill, tenant_id=tenant_id), question, snapshot
     )
     rows = await aside(export)
     return build_csv_response(rows, "electricity.csv")
@@ -246,7 +245,7 @@ async def estimate_utility_bill_export(
 async def estimate_utility_bill_shift(
     question: StartShiftEstimateRequest, request: Request
 ) -> StartShiftEstimate:
-    """When would the run be cheapest, when cleanest? Every start of a window, by tariff and grid."""
+    """Compares every start of a window by tariff and grid: the cheapest and the cleanest."""
     found: StartShiftEstimate = await _answer_later(shift.estimate_shift, question, request)
     return found
 
@@ -255,7 +254,7 @@ async def estimate_utility_bill_shift(
 async def estimate_utility_bill_comparison(
     question: SiteComparisonRequest, request: Request
 ) -> SiteComparisonEstimate:
-    """Where would the run be cheapest, cleanest, and take least water? Several buildings side by side."""
+    """Compares buildings side by side: the cheapest, the cleanest, and that with least water."""
     found: SiteComparisonEstimate = await _answer_later(site_comparison.compare_sites, question, request)
     return found
 
@@ -264,13 +263,13 @@ async def estimate_utility_bill_comparison(
 async def estimate_utility_bill_power_cap(
     question: PowerCapEstimateRequest, request: Request
 ) -> PowerCapEstimate:
-    """What do devices held below their power limit cost, in time and in money? Of a training run."""
+    """Estimates the time and the money that a training run takes below the power limit of its devices."""
     found: PowerCapEstimate = await _answer_later(power_cap.estimate_power_cap, question, request)
     return found
 
 
 @tariffs.post(":bill")
 async def bill_tariff(question: TariffBillRequest, request: Request) -> TariffBill:
-    """What does a tariff charge for a load? Every line of every billing period."""
+    """Bills a load under a tariff: every line of every billing period."""
     found: TariffBill = await _answer_later(tariff_bill.bill_tariff, question, request)
     return found

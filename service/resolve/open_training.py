@@ -1,4 +1,4 @@
-"""A training run whose layout is open, from a question."""
+"""Training case whose layout is open, from a question."""
 
 from typing import NamedTuple
 
@@ -28,7 +28,10 @@ class TrainingLength(NamedTuple):
 
 
 def resolve_length(given: TrainingWorkloadInput) -> TrainingLength:
-    """The steps by which layouts are compared. Raises :class:`PlanningError` for a workload without them."""
+    """Returns the steps by which layouts are compared.
+
+    Raises :class:`PlanningError` for a workload without them.
+    """
     batch = given.global_batch_size
     if batch is MISSING:
         detail = "layouts are compared by the steps of one batch: give the sequences of an optimizer step"
@@ -45,7 +48,7 @@ def resolve_length(given: TrainingWorkloadInput) -> TrainingLength:
 def resolve_open_training(
     model: ResolvedModel, given: TrainingWorkloadInput, cluster: ClusterInput, catalog: CatalogView
 ) -> OpenTrainingCase:
-    """The run of a workload with a global batch and a total on a cluster, whatever its layout.
+    """Returns the case of a workload with a global batch and a total on a cluster, whatever its layout.
 
     Raises :class:`PlanningError` for a question that has no sound answer, or whose figures are not known.
     """
@@ -69,7 +72,7 @@ def resolve_open_training(
 
 
 def _check_profile(profile: ModelProfile, unknown: PlanningError | None, *, generates: bool) -> None:
-    """Refuse a model whose memory or time does not tell layouts apart."""
+    """Refuses a model whose memory or time does not tell layouts apart."""
     if unknown is not None:
         raise unknown
     if not profile.shapes_known:
