@@ -288,7 +288,7 @@ def test_a_truncated_file_is_refused(databases, kept, share):
 def test_an_edited_file_is_refused(databases, kept, statement):
     with closing(sqlite3.connect(kept)) as connection, connection:
         connection.execute(statement)
-    refused(databases, kept, "is damaged: it does not hold what was written to it")
+    refused(databases, kept, "is damaged: its contents differ")
 
 
 def test_a_flipped_bit_is_refused(databases, kept):

@@ -131,9 +131,9 @@ class TestMigrate:
         ({"IRONLAW_DATABASE_URL": "nonsense"}, "IRONLAW_DATABASE_URL"),
         ({"IRONLAW_DATABASE_URL": "postgresql+psycopg://127.0.0.1:1/none"}, "the database does not answer"),
         ({"IRONLAW_DATA_DIR": "/dev/null/data"}, "/dev/null"),
-        ({"IRONLAW_HOST": "0.0.0.0"}, "IRONLAW_MODE=open serves on loopback only"),  # noqa: S104
-        ({"IRONLAW_HOST": "::"}, "IRONLAW_MODE=open serves on loopback only"),
-        ({"IRONLAW_HOST": "ironlaw.example"}, "IRONLAW_MODE=open serves on loopback only"),
+        ({"IRONLAW_HOST": "0.0.0.0"}, "IRONLAW_MODE=open serves only on loopback"),  # noqa: S104
+        ({"IRONLAW_HOST": "::"}, "IRONLAW_MODE=open serves only on loopback"),
+        ({"IRONLAW_HOST": "ironlaw.example"}, "IRONLAW_MODE=open serves only on loopback"),
         ({"IRONLAW_MODE": "closed"}, "IRONLAW_MODE"),
         ({"IRONLAW_SECRET_KEY": "short"}, "IRONLAW_SECRET_KEY must have 32"),
         ({"IRONLAW_SECRET_KEY_FILE": "/nowhere"}, "/nowhere"),

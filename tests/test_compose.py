@@ -189,7 +189,7 @@ class TestService:
     def test_the_first_key_is_in_a_file_and_not_in_the_log(self, deployed):
         file = deployed.folder / "operator" / "operator.key"
         assert stat.S_IMODE(file.stat().st_mode) == 0o600
-        assert deployed.runs("first-key", volume="operator") == ("", "there is a key already\n", 0)
+        assert deployed.runs("first-key", volume="operator") == ("", "a key exists already\n", 0)
 
     def test_it_serves_and_writes(self, deployed):
         with deployed.serves() as server:

@@ -169,7 +169,7 @@ class TestTheFigures:
     def test_a_plan_that_finds_nothing_is_refused(self, answered):
         nothing = {**PLAN, "constraints": {"duration_seconds": 1.0}}
         found, status = answered({"a.json": PLAN}, {"a.json": nothing})
-        assert found["files"][0]["refused"] == {"after": ["no configuration keeps to the constraints"]}
+        assert found["files"][0]["refused"] == {"after": ["no configuration satisfies the constraints"]}
         assert (found["unknown"], status) == (["a.json"], 1)
 
     def test_a_body_of_a_quote_says_which_question_it_is(self, answered):
@@ -210,7 +210,7 @@ class TestFiles:
     def test_one_that_is_refused(self, repository):
         told = repository({"a.json": COST}, {"a.json": {**COST, "wishes": 3}})
         assert told.exit_code == 1
-        assert told.stdout.splitlines()[1] == "### Capacity: 1 not known"
+        assert told.stdout.splitlines()[1] == "### Capacity: 1 unknown"
         assert "No answer after the change: " in told.stdout
         assert "/wishes" in told.stdout
 
@@ -218,7 +218,7 @@ class TestFiles:
     def test_one_that_is_no_question(self, repository, text):
         told = repository({}, {"a.json": text})
         assert told.exit_code == 1
-        assert "a.json: not " in told.stderr
+        assert "a.json: the file is not " in told.stderr
 
     def test_links_are_not_followed(self, tmp_path):
         secret = tmp_path / "secret.json"
@@ -231,7 +231,7 @@ class TestFiles:
     def test_a_link_in_place_of_the_directory_is_refused(self, tmp_path):
         (tmp_path / "base").mkdir()
         (tmp_path / "head").symlink_to("/")
-        with pytest.raises(UnreadableFileError, match="head: a link"):
+        with pytest.raises(UnreadableFileError, match="head: links are not"):
             list(list_pairs(tmp_path / "base", tmp_path / "head"))
 
     def test_two_that_are_not_there(self, tmp_path):

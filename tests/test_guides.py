@@ -379,11 +379,11 @@ def test_backups(databases, directory):
         key = server.client.post("/v1/api-keys", json={"name": "kept", "scopes": ["offers:read"]}).json()
         restored = shell(backup, directory)
         assert "  offers\n" in restored
-        assert "default: 3 events, holds" in restored
+        assert "default: 3 events, valid" in restored
     assert DATABASE in move
     url = databases.empty().url.render_as_string(hide_password=False)
     moved = shell(move.replace(DATABASE, shlex.quote(url)), directory)
-    assert "default: 3 events, holds" in moved
+    assert "default: 3 events, valid" in moved
     secret = {"IRONLAW_SECRET_KEY_FILE": str(directory / "data" / "secret.key"), "IRONLAW_MODE": "tenant"}
     for place in ({"data_dir": directory / "restored"}, {"data_dir": "", "IRONLAW_DATABASE_URL": url}):
         with serving(**place, **secret) as server:

@@ -66,7 +66,7 @@ def test_one_key_is_enough_where_one_is_asked_for(data_dir):
     first = run("keys", "create", "--admin", "--if-none", data_dir=data_dir)
     again = run("keys", "create", "--admin", "--if-none", data_dir=data_dir)
     assert parse_id(first[0].strip())
-    assert again == ("", "there is a key already\n", 0)
+    assert again == ("", "a key exists already\n", 0)
 
 
 @pytest.mark.parametrize(
@@ -90,13 +90,13 @@ def test_the_audit_is_verified_and_what_was_changed_is_found(data_dir):
         run("keys", "create", "--scope", "models:read", data_dir=data_dir)
     out, errors, status = run("audit", "verify", data_dir=data_dir)
     assert (errors, status) == ("", 0)
-    assert out.startswith("default: 3 events, holds, head ")
+    assert out.startswith("default: 3 events, valid, head ")
     with sqlite3.connect(data_dir / "ironlaw.db") as database:
         database.execute("UPDATE audit_events SET resource = 'other' WHERE sequence = 2")
     database.close()
     out, _, status = run("audit", "verify", data_dir=data_dir)
     assert status == 1
-    assert out.startswith("default: 1 events, BREAKS at event 2: EVENT_CHANGED")
+    assert out.startswith("default: 1 events, BROKEN at event 2: EVENT_CHANGED")
 
 
 def test_a_key_with_other_scopes_and_a_tenant_that_is_gone_are_found(data_dir):
@@ -111,7 +111,7 @@ def test_a_key_with_other_scopes_and_a_tenant_that_is_gone_are_found(data_dir):
     out, _, status = run("audit", "verify", data_dir=data_dir)
     assert status == 1
     assert "default: api-keys/" in out
-    assert "system: registered-tenants/gone is NOT as it was recorded: MISSING" in out
+    assert "system: registered-tenants/gone differs from its audit record: MISSING" in out
 
 
 def test_exported_heads_show_a_database_that_was_put_back(data_dir, tmp_path):
@@ -160,10 +160,10 @@ class TestKeyFile:
         assert is_well_formed(path.read_text().strip())
         assert [each.name for each in tmp_path.iterdir() if each.name != "data"] == ["operator.key"]
         written = path.read_text()
-        assert run(*arguments, data_dir=data_dir) == ("", "there is a key already\n", 0)
+        assert run(*arguments, data_dir=data_dir) == ("", "a key exists already\n", 0)
         assert run(*arguments[:3], "--to", path, data_dir=data_dir) == (
             "",
-            f"ironlaw: {path} exists: it must be a new file\n",
+            f"ironlaw: {path} exists already; name a new file\n",
             1,
         )
         assert path.read_text() == written
@@ -245,7 +245,7 @@ class TestSecret:
         (data_dir / "secret.key").rename(moved)
         out, errors, status = run("audit", "verify", data_dir=data_dir, IRONLAW_SECRET_KEY_FILE=str(moved))
         assert (errors, status) == ("", 0)
-        assert "holds" in out
+        assert "valid" in out
 
 
 def test_a_price_list_is_imported(data_dir):

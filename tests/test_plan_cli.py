@@ -86,7 +86,7 @@ def test_a_plan_at_the_terminal(asked, answer, tmp_path):
     assert (errors, status) == ("", 0)
     first = answer["rows"][0]
     assert f"1  our nodes  {first['accelerator_count']} x h100-sxm  {format_layout(first)}" in out
-    for part in ("Best configurations", "What separates the first from the second", "Launch the first"):
+    for part in ("Best configurations", "Differences between the first and the second", "Launch the first"):
         assert part in out
     assert f"{answer['candidates']['considered']} configurations" in out
     assert "--nnodes 2 --nproc-per-node 8" in out
@@ -127,7 +127,7 @@ def test_a_question_on_standard_input_that_is_refused():
 def test_nothing_is_left(here, asked):
     told = here(asked(constraints={"duration_seconds": 1}))
     assert told.exit_code == 3
-    assert "No configuration keeps to the constraints." in told.stdout
+    assert "No configuration satisfies the constraints." in told.stdout
     assert "deadline" in told.stdout
 
 
@@ -298,7 +298,7 @@ def test_a_process_that_dies_is_told(here, asked, monkeypatch):
     monkeypatch.setattr(plan_cli, "_iterate_outcomes", dies)
     told = here(asked())
     assert told.exit_code == 1
-    assert "a process that searched has died" in told.stderr
+    assert "a search process died" in told.stderr
 
 
 def _children(pid):

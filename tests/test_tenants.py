@@ -280,4 +280,4 @@ def test_at_the_command_line(tmp_path):
     assert told("tenants", "redact", "physics", "--yes") == ("redacted physics\n", "", 0)
     out, errors, status = told("audit", "verify")
     assert (errors, status) == ("", 0)
-    assert "physics: 3 events, holds" in out
+    assert "physics: 3 events, valid" in out

@@ -1,4 +1,4 @@
-"""The application: routes, errors, the snapshot that is kept fresh, and the documentation."""
+"""The application: routes, errors, the snapshots that it keeps current, and the documentation."""
 
 import asyncio
 import base64
@@ -90,7 +90,7 @@ if TYPE_CHECKING:
     from service.auth.security_events import SecurityEvents
 
 _catalog = list(CATALOG.values())
-_catalog.insert([*CATALOG].index("tariffs"), tariff_bills)  # the document lists it there
+_catalog.insert([*CATALOG].index("tariffs"), tariff_bills)  # its place in the API document
 ROUTERS = (
     estimates,
     *_catalog,
@@ -144,7 +144,7 @@ _WRITE_HEARTBEATS_SECONDS = 5.0
 
 
 def create_app(settings: Settings) -> FastAPI:
-    """The application; :func:`attach_database` gives it a database."""
+    """Builds the application; :func:`attach_database` gives it a database."""
     app = FastAPI(
         title="Ironlaw",
         version=__version__,
@@ -153,10 +153,10 @@ def create_app(settings: Settings) -> FastAPI:
         docs_url=None,
         redoc_url=None,
         openapi_url=None,
-        # Nobody is told of requests but the log and the metrics.
+        # Requests are reported to the log and the metrics only.
         telemetry={"tracing": False, "metrics": False, "logs": False},
     )
-    # The last one that is added comes first.
+    # The middleware that is added last runs first.
     app.add_middleware(DirectRoutes, routes=app.routes, handlers=app.exception_handlers)
     app.add_middleware(
         RequestContext,
@@ -176,7 +176,7 @@ def create_app(settings: Settings) -> FastAPI:
 
 
 def attach_database(app: FastAPI, database: Database, settings: Settings, keyring: Keyring) -> None:
-    """Let ``app`` serve ``database``, whose schema must be current."""
+    """Connects ``app`` to ``database``, whose schema must be current."""
     state = app.state
     writes = Writes(database, keyring, record_identity)
     initialize_installation(database, keyring, writes)
@@ -293,7 +293,7 @@ async def _run_lifespan(app: FastAPI) -> AsyncIterator[None]:
 
 
 def _refresh_snapshots(app: FastAPI) -> None:
-    """Take over what other processes have changed."""
+    """Loads the changes of other processes."""
     app.state.snapshots.refresh()
     app.state.held_keys.refresh()
 
@@ -307,7 +307,7 @@ def _write_heartbeats(app: FastAPI) -> None:
 
 
 async def _repeat_every(seconds: float, do: Callable[[FastAPI], None], app: FastAPI) -> None:
-    """Do something for ever; a failed attempt is tried again."""
+    """Repeats a function forever; a failed attempt is logged and tried again."""
     while True:
         await asyncio.sleep(seconds)
         try:
@@ -322,11 +322,11 @@ async def _repeat_every(seconds: float, do: Callable[[FastAPI], None], app: Fast
 def _add_health(app: FastAPI) -> None:
     @app.get("/livez", status_code=204, include_in_schema=False)
     async def livez() -> None:
-        """The process answers."""
+        """Answers if the process is alive."""
 
     @app.get("/readyz", include_in_schema=False)
     def readyz() -> Response:
-        """The catalog is loaded, the database answers, and the process is not about to stop."""
+        """Answers 200 if the catalog is loaded, the database answers, and the process is not stopping."""
         state = app.state
         if not state.draining and state.snapshots.is_ready and state.database.is_answering():
             return Response(status_code=200)
@@ -334,7 +334,7 @@ def _add_health(app: FastAPI) -> None:
 
     @app.get("/metrics", include_in_schema=False)
     async def metrics(request: Request) -> Response:
-        """Counts for Prometheus; the scope `metrics:read` is granted by name only."""
+        """Returns metrics for Prometheus; the scope `metrics:read` must be granted by name."""
         await app.state.admission.admit(request.scope, _READ_METRICS)
         return Response(await asyncio.to_thread(render_metrics, app), media_type=CONTENT_TYPE_LATEST)
 
@@ -344,7 +344,7 @@ _INLINE = re.compile(rb"<script>(.*?)</script>", re.DOTALL)
 
 
 def _build_reader_page(page: HTMLResponse) -> HTMLResponse:
-    """A page of a reader that may run its own scripts, those written into it by their hash, and no others."""
+    """Restricts a documentation page to scripts of this host and those written into it, by their hash."""
     page.headers.update(page_headers())
     digests = (hashlib.sha256(script).digest() for script in _INLINE.findall(bytes(page.body)))
     hashes = "".join(f" 'sha256-{base64.b64encode(digest).decode()}'" for digest in digests)
@@ -357,7 +357,7 @@ def _build_reader_page(page: HTMLResponse) -> HTMLResponse:
 
 
 def _add_documentation(app: FastAPI) -> None:
-    """The document and two readers of it, from packaged assets."""
+    """Adds the OpenAPI document and two viewers of it, from packaged assets."""
     document: dict[str, Any] = {}
 
     def build_openapi() -> dict[str, Any]:

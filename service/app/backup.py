@@ -1,7 +1,7 @@
-"""Backups: a whole database in one portable file, and a whole database from one.
+"""Backup of a whole database to one portable file, and its restore.
 
-The file is a SQLite database with the schema that the database has, whatever engine that runs on, so a
-backup of one engine restores on the other. Every table is copied, none is named here.
+The file is a SQLite database with the schema of the original, whatever engine that runs on, so a backup of
+one engine restores on the other. Every table is copied, none is named here.
 """
 
 import hashlib
@@ -31,15 +31,15 @@ from service.kit.database.engine import Database, UtcDateTime
 
 BATCH_ROWS = 1000
 CONTENTS = "backup_contents"
-"""The table of a file that says what the others hold."""
+"""Table of a backup that lists the contents of the others."""
 
 
 class BackupRefused(RuntimeError):
-    """A file or a database is not fit for a backup or a restore."""
+    """A file or a database cannot be used for a backup or a restore."""
 
 
 class TableContent(NamedTuple):
-    """What one table of a file holds."""
+    """Contents of one table of a backup."""
 
     table_name: str
     row_count: int
@@ -47,18 +47,18 @@ class TableContent(NamedTuple):
 
 
 def write_backup(database: Database, path: Path) -> list[TableContent]:
-    """Write what ``database`` holds at one instant to a new file at ``path``."""
+    """Writes the contents of ``database`` at one instant to a new file at ``path``."""
     if database.is_sqlite and not Path(database.url.database or "").exists():
-        raise BackupRefused(f"{database.url.database} is not there: there is nothing to back up")
+        raise BackupRefused(f"{database.url.database} does not exist: there is nothing to back up")
     with create_new_file(path) as unfinished:
         return _write_contents(database, unfinished)
 
 
 @contextmanager
 def create_new_file(path: Path) -> Iterator[Path]:
-    """A file for its owner alone, which gets the name ``path`` once it is complete and on disk."""
+    """Opens a file for its owner alone, which is renamed to ``path`` once it is complete and on disk."""
     if path.exists():
-        raise BackupRefused(f"{path} exists: it must be a new file")
+        raise BackupRefused(f"{path} exists already; name a new file")
     descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
     unfinished = Path(name)
     try:
@@ -76,7 +76,7 @@ def _write_contents(database: Database, path: Path) -> list[TableContent]:
         revision = get_revision(source)
         if revision is None:
             raise BackupRefused("the database is empty: there is nothing to back up")
-        file.exec_driver_sql("PRAGMA journal_mode = OFF")  # what is cut short is thrown away
+        file.exec_driver_sql("PRAGMA journal_mode = OFF")  # an incomplete file is deleted
         create_schema(file, revision)
         _copy_rows(file, source, _list_tables(file))
         contents = _list_contents(file)
@@ -86,14 +86,14 @@ def _write_contents(database: Database, path: Path) -> list[TableContent]:
 
 
 def restore_backup(database: Database, path: Path) -> list[TableContent]:
-    """Fill ``database``, which must be empty, with what the file at ``path`` holds: all of it or nothing."""
+    """Fills ``database``, which must be empty, with a backup: all of it or nothing."""
     if not path.is_file():
         raise BackupRefused(f"{path} is not a file")
     with _open_file(path, "ro") as file:
         contents = _verify_file(file, path)
         revision = get_revision(file)
         if revision is None:
-            raise BackupRefused(f"{path} does not say which schema it is of")
+            raise BackupRefused(f"{path} has no schema revision")
         secure_embedded_file(database)
         with _open_empty_database(database) as target:
             create_schema(target, revision)
@@ -105,13 +105,13 @@ def restore_backup(database: Database, path: Path) -> list[TableContent]:
 
 
 def migrate_restored(database: Database) -> str:
-    """What follows a restore: bring the database to this version, and say what was done."""
+    """Migrates a restored database to this version, and returns a description of what was done."""
     return migrate_database(database)
 
 
 @contextmanager
 def _open_file(path: Path, mode: str) -> Iterator[Connection]:
-    """The file at ``path``, in one transaction."""
+    """Opens the file at ``path`` in one transaction."""
     address = f"{path.absolute().as_uri()}?mode={mode}"
     engine = sa.create_engine(
         "sqlite://", creator=lambda: sqlite3.connect(address, uri=True), poolclass=sa.NullPool
@@ -122,12 +122,13 @@ def _open_file(path: Path, mode: str) -> Iterator[Connection]:
 
 @contextmanager
 def _open_snapshot(database: Database) -> Iterator[Connection]:
-    """The database as it is at one instant, while others write."""
+    """Opens the database as it is at one instant, while others write."""
     with database.engine.execution_options(ironlaw_unbounded=True).connect() as connection:
         if not database.is_sqlite:
-            connection.detach()  # what is set and locked here ends with this connection
+            connection.detach()  # settings and locks end with this connection
             connection.exec_driver_sql("SET statement_timeout = 0")
-            # A migration that rewrites a table would empty it for those who look at an earlier instant.
+            # A migration that rewrites a table would make it appear empty to a snapshot of an earlier
+            # instant.
             connection.exec_driver_sql(f"SELECT pg_advisory_lock_shared({ONE_MIGRATION_AT_A_TIME})")
             connection.commit()
             connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
@@ -136,7 +137,7 @@ def _open_snapshot(database: Database) -> Iterator[Connection]:
 
 @contextmanager
 def _open_empty_database(database: Database) -> Iterator[Connection]:
-    """A database without a table, in one transaction."""
+    """Opens a database without tables in one transaction."""
     engine = database.engine.execution_options(ironlaw_write=True, ironlaw_unbounded=True)
     with engine.begin() as connection:
         if sa.inspect(connection).get_table_names():
@@ -149,22 +150,22 @@ def _open_empty_database(database: Database) -> Iterator[Connection]:
 
 
 class _JsonText(TypeDecorator[str]):
-    """A document as text, so that every number, NULL and null stay what they are."""
+    """A JSON document as text, so that every number, NULL and null is preserved."""
 
     impl = sa.Text
     cache_ok = True
 
     def column_expression(self, column: ColumnElement[Any]) -> ColumnElement[str]:
-        """Read text."""
+        """Reads a document as text."""
         return sa.cast(column, sa.Text)
 
     def bind_expression(self, bindparam: BindParameter[str]) -> ColumnElement[Any]:
-        """Write a document."""
+        """Writes text as a document."""
         return sa.cast(bindparam, sa.Text().with_variant(JSONB(), "postgresql"))
 
 
 def _use_portable_type(inspector: object, table: Table, column: dict[str, Any]) -> None:
-    """Give a column of the file the type that means the same on both engines."""
+    """Gives a column of the file the type that is equivalent on both engines."""
     del inspector, table
     if isinstance(column["type"], sa.DateTime):
         column["type"] = UtcDateTime()
@@ -173,7 +174,7 @@ def _use_portable_type(inspector: object, table: Table, column: dict[str, Any]) 
 
 
 def _list_tables(file: Connection) -> list[Table]:
-    """The tables of the schema, each after those that it refers to."""
+    """Returns the tables of the schema, each after those that it refers to."""
     metadata = sa.MetaData()
     event.listen(metadata, "column_reflect", _use_portable_type)
     metadata.reflect(file, only=lambda name, _: name != "alembic_version")
@@ -181,9 +182,9 @@ def _list_tables(file: Connection) -> list[Table]:
 
 
 def _copy_rows(target: Connection, source: Connection, tables: list[Table]) -> None:
-    """Copy every row of ``source`` to the fresh schema of ``target``."""
+    """Copies every row of ``source`` to the fresh schema of ``target``."""
     for table in reversed(tables):
-        target.execute(sa.delete(table))  # what the migrations themselves have written
+        target.execute(sa.delete(table))  # rows that the migrations themselves have written
     for table in tables:
         rows = source.execute(sa.select(table), execution_options={"yield_per": BATCH_ROWS})
         for batch in rows.mappings().partitions():
@@ -191,7 +192,7 @@ def _copy_rows(target: Connection, source: Connection, tables: list[Table]) -> N
 
 
 def _advance_sequences(target: Connection, tables: list[Table]) -> None:
-    """Let PostgreSQL count on after the highest number of each table; a NULL sequence sets nothing."""
+    """Sets PostgreSQL's sequences to follow the highest number of each table; a NULL sequence is skipped."""
     for table in tables:
         key = table.autoincrement_column
         if key is not None:
@@ -201,7 +202,7 @@ def _advance_sequences(target: Connection, tables: list[Table]) -> None:
 
 
 def _list_contents(file: Connection) -> list[TableContent]:
-    """Count and digest of every table of the file, from its very bytes."""
+    """Returns count and digest of every table of the file, from its stored bytes."""
     names = sorted(name for name in sa.inspect(file).get_table_names() if name != CONTENTS)
     return [_digest_table(file, name) for name in names]
 
@@ -217,21 +218,21 @@ def _digest_table(file: Connection, name: str) -> TableContent:
 
 
 def _verify_file(file: Connection, path: Path) -> list[TableContent]:
-    """What the file holds, which must be what was written."""
+    """Returns the contents of a file after verifying them against its own record."""
     try:
         written = file.exec_driver_sql(f"SELECT * FROM {CONTENTS}")  # noqa: S608
         contents = [TableContent(*row) for row in written]
         sound = file.exec_driver_sql("PRAGMA integrity_check(1)").scalar_one()
         is_intact = sound == "ok" and contents == _list_contents(file)
     except DatabaseError as error:
-        raise BackupRefused(f"{path} is damaged or is no backup: {error.orig}") from error
+        raise BackupRefused(f"{path} is damaged or is not a backup: {error.orig}") from error
     if not is_intact:
-        raise BackupRefused(f"{path} is damaged: it does not hold what was written to it")
+        raise BackupRefused(f"{path} is damaged: its contents differ from its record of them")
     return contents
 
 
 def sync_folder(folder: Path) -> None:
-    """Let the name of a file outlive a loss of power."""
+    """Syncs a folder, so that the name of a file survives a loss of power."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -1,4 +1,4 @@
-"""Backups on a schedule: one file an interval, each restored on trial before it counts, the newest kept."""
+"""Backups on a schedule: one file an interval, each verified by a trial restore; the newest are kept."""
 
 import fcntl
 import os
@@ -18,7 +18,7 @@ from service.kit.database.engine import Database
 _NAME = "ironlaw-%Y%m%dT%H%M%SZ.backup"
 _SHAPE = re.compile(r"ironlaw-\d{8}T\d{6}Z\.backup")
 _UNFINISHED = ".unfinished"
-"""Folder of what is being written; whatever it holds at a start was cut short."""
+"""Folder of an unfinished backup; leftovers of an interrupted run are deleted at the next start."""
 
 
 class Backups:
@@ -29,23 +29,23 @@ class Backups:
 
     @contextmanager
     def lock_folder(self) -> Iterator[None]:
-        """Keep other processes out of the folder."""
+        """Locks the folder against other processes."""
         descriptor = os.open(self._folder, os.O_RDONLY)
         try:
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError as error:
-                raise BackupRefused(f"another process backs up into {self._folder}") from error
+                raise BackupRefused(f"another process already backs up into {self._folder}") from error
             yield
         finally:
             os.close(descriptor)
 
     def list_backups(self) -> list[Path]:
-        """The backups of the folder, the oldest first."""
+        """Returns the backups of the folder, oldest first."""
         return sorted(path for path in self._folder.iterdir() if _SHAPE.fullmatch(path.name))
 
     def compute_wait(self, every: timedelta) -> timedelta:
-        """How long until the next one; a newest one from the future is not waited for longer than that."""
+        """Returns the time until the next backup, at most ``every`` if the newest is dated in the future."""
         kept = self.list_backups()
         if not kept:
             return timedelta(0)
@@ -53,7 +53,7 @@ class Backups:
         return min(max(newest + every - now(), timedelta(0)), every)
 
     def take_backup(self, database: Database, keep: int) -> Path:
-        """Write one, restore it on trial, then drop all but the newest ``keep``."""
+        """Writes a backup, restores it on trial, and then deletes all but the newest ``keep``."""
         work = self._folder / _UNFINISHED
         shutil.rmtree(work, ignore_errors=True)
         work.mkdir(mode=0o700)
@@ -75,7 +75,7 @@ class Backups:
             trial.dispose()
         path = self._folder / now().strftime(_NAME)
         if path.exists():
-            raise BackupRefused(f"{path} exists: it must be a new file")
+            raise BackupRefused(f"{path} exists already; name a new file")
         written.rename(path)
         sync_folder(self._folder)
         return path

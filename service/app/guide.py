@@ -1,4 +1,4 @@
-"""The site of the documentation, built from docs/ by `make site`, served as files."""
+"""The documentation site, built from docs/ by `make site` and served as files."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from service.kit.http.html import build_redirect, page_headers
 from service.kit.http.problems import NotFound
 
 _PATH = "/docs/guide"
-# Its scripts search and mark what was searched for; all of them are files of the site.
+# The scripts search and highlight matches; all of them are files of the site.
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
@@ -18,23 +18,23 @@ _POLICY = (
 
 
 class Guide(StaticFiles):
-    """Files of the site; browsers keep them and ask whether they have changed."""
+    """Files of the documentation site; browsers cache them and revalidate."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(directory=folder, html=True, check_dir=False)
         self._index = folder / "index.html"
 
     def check_site(self) -> None:
-        """Refuse to answer for a folder without a site."""
+        """Raises :class:`NotFound` if the folder contains no site."""
         if not self._index.is_file():
-            raise NotFound("This service has no site of the documentation; `make site` builds it")
+            raise NotFound("The documentation site is not built; `make site` builds it")
 
     async def check_config(self) -> None:
-        """Starlette's hook: asked before the first file, and again until it passes."""
+        """Checks the folder for Starlette before the first file, and again until it passes."""
         self.check_site()
 
     async def get_response(self, path: str, scope: Scope) -> Response:
-        """Starlette's hook: a file, with the headers of pages."""
+        """Returns a file with the headers of pages."""
         answer = await super().get_response(path, scope)
         own = {"Content-Security-Policy": _POLICY, "Cache-Control": "no-cache"}
         answer.headers.update({**page_headers(), **own})
@@ -42,7 +42,7 @@ class Guide(StaticFiles):
 
 
 def add_guide(app: FastAPI, folder: Path) -> None:
-    """Serve the site in ``folder``; it may be built later."""
+    """Serves the site in ``folder``, which may be built later."""
     guide = Guide(folder)
 
     @app.get(_PATH, include_in_schema=False)

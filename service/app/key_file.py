@@ -1,7 +1,7 @@
-"""A new key in a file of its own: whenever writing it is interrupted, no key is lost and none is made twice.
+"""A new key in its own file. However writing is interrupted, no key is lost or created twice.
 
-The draft is on disk before the key works, and gets the name of the file after. Of a run that was cut short
-the draft is left: either what it holds opens nothing, and it gives way, or the next run gives it its name.
+The draft is on disk before the key works, and is renamed afterwards. An interrupted run leaves its draft:
+either the key in it was never stored and it is replaced, or the next run renames it.
 """
 
 import os
@@ -11,27 +11,27 @@ from service.app.backup import sync_folder
 
 
 class KeyFileRefused(RuntimeError):
-    """A new key cannot be written where it was asked for."""
+    """A new key cannot be written to the file that was named."""
 
 
 class KeyFile:
-    """The file at ``path``, for its owner alone."""
+    """The file at ``path``, readable by its owner only."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._draft = path.with_name(f".{path.name}.part")
 
     def read_draft(self) -> str:
-        """What a run that was interrupted left; empty if none did."""
+        """Returns the draft of an interrupted run, or an empty text."""
         try:
             return self._draft.read_text(encoding="ascii", errors="replace").strip()
         except FileNotFoundError:
             return ""
 
     def write_draft(self, secret: str) -> None:
-        """Put a secret on disk, in place of one that opens nothing."""
+        """Writes a secret to disk, in place of a draft that opens nothing."""
         if self.path.exists():
-            raise KeyFileRefused(f"{self.path} exists: it must be a new file")
+            raise KeyFileRefused(f"{self.path} exists already; name a new file")
         self._draft.unlink(missing_ok=True)
         descriptor = os.open(self._draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(descriptor, "w", encoding="ascii") as file:
@@ -41,7 +41,7 @@ class KeyFile:
         sync_folder(self._draft.parent)
 
     def finish(self) -> None:
-        """Give the draft its name; it may have got it from a run beside this one."""
+        """Renames the draft, unless a concurrent run has done so."""
         if self.path.exists() and self._draft.exists():
             raise KeyFileRefused(f"{self.path} exists: the key is in {self._draft}")
         try:

@@ -1,4 +1,4 @@
-"""What Prometheus reads: counts of requests, and how the database, the jobs and the catalog stand."""
+"""Prometheus metrics: requests, and the state of the database, the jobs and the catalog."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -27,37 +27,35 @@ from service.webhooks import repository as webhooks
 _BUILD = Info("ironlaw_build", "Versions of the service and of its formulas.")
 _BUILD.info({"version": __version__, "method_version": METHOD_VERSION})
 _JOBS = Gauge("ironlaw_jobs", "Background jobs.", ["kind", "state"])
-_OVERDUE = Gauge("ironlaw_jobs_overdue_seconds", "How long the first job has been due.", ["kind", "state"])
+_OVERDUE = Gauge("ironlaw_jobs_overdue_seconds", "Seconds since the first job was due.", ["kind", "state"])
 _NODES = Gauge("ironlaw_nodes", "Nodes of every tenant.", ["device", "state"])
 _LEASES = Gauge("ironlaw_leases", "Leases of benchmark runs.", ["device", "state"])
-_SILENT = Gauge("ironlaw_nodes_silent", "Active nodes that say nothing any more.", ["device"])
+_SILENT = Gauge("ironlaw_nodes_silent", "Active nodes without a recent heartbeat.", ["device"])
 _PLANS = Gauge("ironlaw_plans", "Plans of every tenant.", ["state"])
 _QUOTES = Gauge("ironlaw_quotes", "Versions of quotes of every tenant.", ["state"])
 _APPROVALS = Gauge("ironlaw_approvals", "Approvals of every tenant.", ["state"])
-_OLDEST = Gauge("ironlaw_approvals_waiting_seconds", "How long the first approval has waited for people.")
-_ACTS = Gauge(
-    "ironlaw_approvals_overdue_seconds", "How long the service has owed an approval its deadline.", ["state"]
-)
+_OLDEST = Gauge("ironlaw_approvals_waiting_seconds", "Seconds that the first approval has waited.")
+_ACTS = Gauge("ironlaw_approvals_overdue_seconds", "Seconds since an unsettled deadline passed.", ["state"])
 _DELIVERIES = Gauge("ironlaw_webhook_deliveries", "Events for webhooks of every tenant.", ["state"])
 _UNSENT = Gauge(
-    "ironlaw_webhook_deliveries_overdue_seconds", "How long the first delivery has been due.", ["state"]
+    "ironlaw_webhook_deliveries_overdue_seconds", "Seconds since the first delivery was due.", ["state"]
 )
-_WEBHOOKS = Gauge("ironlaw_webhooks", "Webhooks of every tenant, by why they are disabled.", ["disabled"])
-_BUDGETS = Gauge("ironlaw_budgets", "Budgets that run today, by the share committed.", ["committed"])
+_WEBHOOKS = Gauge("ironlaw_webhooks", "Webhooks by the reason why they are disabled.", ["disabled"])
+_BUDGETS = Gauge("ironlaw_budgets", "Current budgets, by the share committed.", ["committed"])
 _SHARES = ((0.5, "under_half"), (0.8, "half_to_80_percent"), (1.0, "80_to_100_percent"))
-_WAITING = Gauge("ironlaw_claims_waiting", "Claims of this process that wait for something to run.")
-_CONNECTIONS = Gauge("ironlaw_database_connections_in_use", "Connections that requests and jobs hold.")
+_WAITING = Gauge("ironlaw_claims_waiting", "Claims of this process that wait for a lease.")
+_CONNECTIONS = Gauge("ironlaw_database_connections_in_use", "Connections held by requests and jobs.")
 _REVISION = Gauge("ironlaw_catalog_revision", "Revision of the catalog that estimates read.")
-_AUDIT_FAULTS = Gauge("ironlaw_audit_faults", "What the last verification of the audit found wrong.")
-_AUDIT_GAPS = Gauge("ironlaw_audit_gaps", "What the last verification of the audit could not say.")
+_AUDIT_FAULTS = Gauge("ironlaw_audit_faults", "Faults that the last audit verification found.")
+_AUDIT_GAPS = Gauge("ironlaw_audit_gaps", "Gaps that the last audit verification left.")
 _AUDIT_VERIFIED = Gauge(
-    "ironlaw_audit_verified_timestamp_seconds", "When the audit was last verified; 0 if it never was."
+    "ironlaw_audit_verified_timestamp_seconds", "Time of the last audit verification; 0 if never."
 )
 _KEYS = Gauge("ironlaw_api_keys", "Live keys of every tenant.")
 
 
 def render_metrics(app: FastAPI) -> bytes:
-    """All metrics as text."""
+    """Renders all metrics as text."""
     state = app.state
     with state.database.open_reader() as session:
         _count_jobs(session)

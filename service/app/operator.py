@@ -1,4 +1,4 @@
-"""What an operator does at the command line, with access to the database and the secret."""
+"""Operations of the command line with access to the database and the secret."""
 
 import json
 import time
@@ -32,15 +32,15 @@ if TYPE_CHECKING:
 
 _REQUEST = "command line"
 NOTICED_SECONDS = 2.0
-"""After which every process refuses the credentials of a tenant that was disabled."""
+"""Seconds after which every process refuses the credentials of a disabled tenant."""
 
 
 class KeyExists(Exception):  # an answer, not an error
-    """There is a key already, where only the first was asked for."""
+    """A key exists already, and only a first key was requested."""
 
 
 class _KeyDraftedError(Exception):  # an answer, not an error
-    """The key that was asked for was made by a run that was interrupted."""
+    """The requested key was created by a run that was interrupted."""
 
 
 class Operator:
@@ -57,7 +57,7 @@ class Operator:
     def create_key(
         self, name: str, tenant_id: str, scopes: list[str], *, admin: bool, first_only: bool = False
     ) -> str:
-        """A new key, as text; with ``first_only`` there must be none yet."""
+        """Creates a key and returns it as text; with ``first_only`` no key may exist yet."""
         body = _build_key_input(name, tenant_id, scopes, admin=admin)
 
         def create_in_session(session: Writer) -> WriteOutcome:
@@ -76,7 +76,7 @@ class Operator:
         admin: bool,
         first_only: bool = False,
     ) -> None:
-        """Write a new key to a new file; what an interrupted run has begun is finished."""
+        """Writes a new key to a new file, or finishes an interrupted run."""
         body = _build_key_input(name, tenant_id, scopes, admin=admin)
 
         def create_with_draft(session: Writer) -> WriteOutcome:
@@ -92,7 +92,7 @@ class Operator:
     def _lock_keys(
         self, session: Writer, *, first_only: bool, drafted: tuple[KeyFile, ApiKeyRequest] | None = None
     ) -> None:
-        """Have others wait who make keys at the command line, and see what those before have made."""
+        """Serializes the creation of keys at the command line, and sees those of earlier runs."""
         repository.lock_tenant(session, DEFAULT_TENANT)
         if drafted is not None and self._is_live_draft(session, *drafted):
             raise _KeyDraftedError
@@ -100,27 +100,27 @@ class Operator:
             raise KeyExists
 
     def _is_live_draft(self, session: Writer, file: KeyFile, body: ApiKeyRequest) -> bool:
-        """Whether the draft of a file holds a key that works; it must be the one that is asked for."""
+        """Returns true if the draft of a file holds a live key; it must be the requested one."""
         secret = file.read_draft()
         row = repository.get_live_key(session, parse_id(secret) or "")
         if row is None or row.digest != digest_credential(secret, self._keys.digest_key):
             return False
         if (row.tenant_id, row.scopes) != (body.tenant_id, sorted(set(body.scopes))):
-            raise KeyFileRefused(f"an interrupted run left another key beside {file.path}: revoke {row.id}")
+            raise KeyFileRefused(f"an interrupted run left another key beside {file.path}; revoke {row.id}")
         return True
 
     def revoke_key(self, key_id: str, tenant_id: str) -> None:
-        """Let a key work no more."""
+        """Revokes a key."""
         caller = LOCAL._replace(tenant_id=tenant_id)
         self._run_operation("revoke_api_key", lambda session: auth.revoke_key(session, caller, key_id))
 
     def create_tenant(self, tenant_id: str, name: str) -> None:
-        """A new tenant."""
+        """Creates a tenant."""
         body = TenantRequest(id=tenant_id, name=name)
         self._run_operation("create_tenant", lambda session: auth.create_tenant(session, body))
 
     def export_tenant(self, tenant_id: str, path: Path) -> None:
-        """Write every row of a tenant to a new file, as it is at one instant."""
+        """Writes every row of a tenant to a new file, as of one instant."""
         with self._database.open_reader() as session:
             if repository.get_tenant(session, tenant_id) is None:
                 raise TenantNotFound
@@ -128,7 +128,7 @@ class Operator:
                 file.writelines(export_lines(session, tenant_id))
 
     def redact_tenant(self, tenant_id: str) -> None:
-        """Close a tenant, wait until nobody writes for it any more, and delete what it has."""
+        """Disables a tenant, waits until nobody writes for it any more, and deletes its data."""
         self._run_operation(
             "disable_tenant", lambda session: auth.set_tenant_disabled(session, tenant_id, disabled=True)
         )
@@ -136,7 +136,7 @@ class Operator:
         self._run_operation(REDACTION, lambda session: erase_tenant(session, tenant_id))
 
     def import_offers(self, body: PriceList, content: str, tenant_id: str) -> ImportedOffers:
-        """Create or version the offers of a price list."""
+        """Creates or versions the offers of a price list."""
         with self._database.open_reader() as session:
             if repository.get_tenant(session, tenant_id) is None:
                 raise TenantNotFound
@@ -154,7 +154,7 @@ class Operator:
     def import_evidence(
         self, body: "EvidenceImportRequest", tenant_id: str, *, validate_only: bool
     ) -> dict[str, Any]:
-        """Count the measurements of a file, or say only what would count."""
+        """Imports the measurements of a file as evidence, or only reports the outcome."""
         from service.estimates.service import ESTIMATES  # noqa: PLC0415  # other commands start faster
         from service.evidence.imports import service as evidence  # noqa: PLC0415
         from service.evidence.snapshot import SnapshotStore  # noqa: PLC0415
@@ -173,7 +173,7 @@ class Operator:
         return self._run_operation("import_evidence", store_evidence, validate_only=validate_only)
 
     def verify_audit(self, expected: Sequence[ChainHead] = ()) -> list[Verification]:
-        """Whether the record of each tenant holds, and reaches the heads that were exported."""
+        """Verifies the audit chain of each tenant, and that it contains the exported heads."""
         from service.app.recorded import HELD  # noqa: PLC0415  # other commands start faster
 
         with self._database.open_reader() as session:
@@ -189,7 +189,7 @@ class Operator:
 
 
 def _build_key_input(name: str, tenant_id: str, scopes: list[str], *, admin: bool) -> ApiKeyRequest:
-    """A key as it is asked for, by an administrator with every scope."""
+    """Builds the request for a key; an administrator gets every scope."""
     granted = sorted(ADMIN_SCOPES | OPERATOR_SCOPES) if admin else scopes
     asked = {"name": name, "tenant_id": tenant_id, "scopes": granted}
     return ApiKeyRequest.model_validate_json(json.dumps(asked))

@@ -1,4 +1,4 @@
-"""Every table of the service: held against the audit, or why nothing is decided by it."""
+"""Tables of the service: those that are verified against the audit, and the reasons for the others."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -51,7 +51,7 @@ HELD: Final = (
     ),
     _DECISIONS,
 )
-"""Everything that decides who may do what; a verification holds all of it against the chain."""
+"""Tables that determine who may do what; a verification compares all of them with the chain."""
 
 _CATALOG: Final = (
     "is a figure that estimates read, in versions of which each write is an event; nobody may do more by it"
@@ -91,4 +91,4 @@ DECIDES_NOTHING: Final[Mapping[str, str]] = {
     "idempotency_keys": "is an answer that is given again within a day; the write behind it is recorded",
     "installation": "is the fingerprint of the secret, which every start compares with the secret itself",
 }
-"""Tables that no verification reads, and why."""
+"""Tables that no verification reads, with the reason."""

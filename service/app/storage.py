@@ -1,4 +1,4 @@
-"""The schema of a database: what it is, what it should be, and how it gets there."""
+"""The schema of a database: its revision, its creation and its migration."""
 
 import glob
 import sqlite3
@@ -24,11 +24,11 @@ ONE_MIGRATION_AT_A_TIME = 0x1A0414
 
 
 class SchemaMismatch(RuntimeError):
-    """The database has not the schema of this version of the service."""
+    """The database does not have the schema of this version of the service."""
 
 
 def build_alembic_config(database: Database) -> Config:
-    """Alembic's configuration for ``database``, without a file."""
+    """Returns Alembic's configuration for ``database``, without a file."""
     return _build_config(database=database)
 
 
@@ -40,7 +40,7 @@ def _build_config(**attributes: object) -> Config:
 
 
 def get_head_revision() -> str:
-    """The newest revision of the schema."""
+    """Returns the newest revision of the schema."""
     revision = ScriptDirectory(str(MIGRATIONS)).get_current_head()
     if revision is None:
         raise LookupError(f"{MIGRATIONS} holds no revision")
@@ -48,43 +48,43 @@ def get_head_revision() -> str:
 
 
 def get_schema_revision(database: Database) -> str | None:
-    """The revision that ``database`` has; None without a schema. Refuses one of a later version."""
+    """Returns the revision of ``database``, None without a schema; refuses one of a later version."""
     with database.engine.connect() as connection:
         return get_revision(connection)
 
 
 def get_revision(connection: Connection) -> str | None:
-    """The revision of the schema that ``connection`` sees."""
+    """Returns the revision of the schema that ``connection`` sees."""
     known = MigrationContext.configure(connection).get_current_revision()
     revisions = {script.revision for script in ScriptDirectory(str(MIGRATIONS)).walk_revisions()}
     if known is not None and known not in revisions:
-        raise SchemaMismatch(f"the database has schema {known}, of a later version of Ironlaw: use that")
+        raise SchemaMismatch(f"the database has schema {known}, of a later version of Ironlaw; use that one")
     return known
 
 
 def create_schema(connection: Connection, revision: str) -> None:
-    """Create the schema of ``revision`` as part of the transaction of ``connection``."""
+    """Creates the schema of ``revision`` in the transaction of ``connection``."""
     command.upgrade(_build_config(connection=connection), revision)
 
 
 def check_schema(database: Database) -> None:
-    """Refuse a database that `ironlaw migrate` has still to bring up to date."""
+    """Refuses a database that `ironlaw migrate` must still bring up to date."""
     if get_schema_revision(database) != get_head_revision():
-        raise SchemaMismatch("the database schema is not that of this version: run `ironlaw migrate`")
+        raise SchemaMismatch("the schema does not match this version: run `ironlaw migrate`")
     with database.open_reader() as session:
         if not catalog.list_own_revisions(session):
             raise SchemaMismatch("the catalog is not loaded: run `ironlaw migrate`")
 
 
 def upgrade_schema(database: Database) -> ShippedLoad:
-    """Bring schema and shipped rows up to date."""
+    """Migrates the schema and loads the shipped rows."""
     command.upgrade(build_alembic_config(database), "head")
     with database.open_writer() as session:
         return catalog.load_shipped(session)
 
 
 def _copy_database(path: Path) -> Path:
-    """A consistent copy of an embedded database beside it."""
+    """Writes a consistent copy of an embedded database beside it."""
     copy = path.with_name(f"{path.stem}-{now():%Y%m%dT%H%M%S%f}.backup.db")
     private.create_file(copy)
     with closing(sqlite3.connect(path)) as source, closing(sqlite3.connect(copy)) as target:
@@ -93,13 +93,13 @@ def _copy_database(path: Path) -> Path:
 
 
 def secure_embedded_file(database: Database) -> Path | None:
-    """The path of an embedded database, which only its owner can open; None on PostgreSQL."""
+    """Restricts an embedded database to its owner and returns its path; None on PostgreSQL."""
     if not database.is_sqlite:
         return None
     path = Path(database.url.database or "")
     private.make_folder(path)
     if not path.exists():
-        private.create_file(path)  # its log and shared memory get the permissions that it has
+        private.create_file(path)  # its log and shared memory inherit its permissions
     beside = [path.with_name(path.name + suffix) for suffix in _SUFFIXES]
     for file in (path, *beside, *path.parent.glob(f"{glob.escape(path.stem)}-*.backup.db")):
         private.restrict_access(file)
@@ -107,7 +107,7 @@ def secure_embedded_file(database: Database) -> Path | None:
 
 
 def migrate_database(database: Database) -> str:
-    """Bring ``database`` up to date and say what was done; embedded data is copied first."""
+    """Migrates ``database`` and returns a description of what was done; embedded data is copied first."""
     path = secure_embedded_file(database)
     known = get_schema_revision(database)
     done = "the schema is current" if known == get_head_revision() else "created the schema"
@@ -120,10 +120,10 @@ def migrate_database(database: Database) -> str:
 
 
 def prepare_database(database: Database) -> str:
-    """Make ``database`` fit to serve, and say what was done.
+    """Prepares ``database`` for serving, and returns a description of what was done.
 
-    The embedded database is migrated. PostgreSQL is left to ``ironlaw migrate``: several processes
-    share it, and its operator decides when.
+    The embedded database is migrated. PostgreSQL is left to ``ironlaw migrate``: several processes share it,
+    and its operator decides when.
     """
     if database.is_sqlite:
         return migrate_database(database)

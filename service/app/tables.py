@@ -1,4 +1,4 @@
-"""Every table of the service, each after those that it refers to."""
+"""Tables of the service, each after those that it refers to."""
 
 from service.approvals import tables as approval_tables
 from service.approvals.actuals import tables as actuals_tables
@@ -23,7 +23,7 @@ from service.plans import tables as plan_tables
 from service.quotes import tables as quote_tables
 from service.webhooks import tables as webhook_tables
 
-# Importing them fills the metadata.
+# Importing the modules fills the metadata.
 _MODULES = (
     approval_link_tables,
     actuals_tables,

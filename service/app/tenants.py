@@ -1,4 +1,4 @@
-"""A whole tenant, whatever tables there are: its rows as text, and its rows gone."""
+"""Export and erasure of a whole tenant, for all tables."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -21,7 +21,7 @@ _AT_A_TIME = 1000
 
 
 def export_lines(session: Reader, tenant_id: str) -> Iterator[bytes]:
-    """Every row of a tenant as a line of JSON, without what proves or hides who somebody is."""
+    """Yields every row of a tenant as a line of JSON, without secrets and the salts that hide subjects."""
     for table in TABLES:
         shown = [column for column in table.columns if column.info != SECRET]
         rows = select(*shown).where(table.c.tenant_id == tenant_id).order_by(*table.primary_key)
@@ -31,7 +31,7 @@ def export_lines(session: Reader, tenant_id: str) -> Iterator[bytes]:
 
 
 def erase_tenant(session: Writer, tenant_id: str) -> WriteOutcome:
-    """Delete every row of a tenant but its chain, in which nobody is named any more."""
+    """Deletes every row of a tenant except its audit chain, in which nobody is named any more."""
     row = auth.close_tenant(session, tenant_id, name=_REDACTED)
     for table in reversed(TABLES):
         if table not in _KEPT:

@@ -1,1 +1,1 @@
-"""Benchmark runs, and the results that nodes report: kept as sent, recomputed, compared and exported."""
+"""Benchmark runs, and the results that nodes report: stored as sent, recomputed, compared and exported."""

@@ -1,4 +1,4 @@
-"""A new run: its row, and the lease that a node may claim."""
+"""Creation of a benchmark run, with the lease that a node may claim."""
 
 import secrets
 from uuid import uuid4
@@ -21,7 +21,7 @@ def store_run(
     note: str | None = None,
     re_run_of: str | None = None,
 ) -> BenchmarkRunRow:
-    """Store a new run, which waits for its node."""
+    """Stores a new run, which waits for its node."""
     row = BenchmarkRunRow(
         tenant_id=tenant_id,
         id=uuid4().hex,

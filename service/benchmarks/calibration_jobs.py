@@ -1,4 +1,4 @@
-"""The job that draws the calibrations of a node, enqueued where a result is accepted or no longer is."""
+"""The job that draws the calibrations of a node, enqueued when a result is accepted or no longer is."""
 
 from datetime import timedelta
 
@@ -10,7 +10,7 @@ from service.kit.jobs.repository import enqueue_job
 
 
 class NodeToDraw(BaseModel):
-    """Whose results."""
+    """Arguments of the job that draws calibrations."""
 
     node_id: str
 
@@ -20,7 +20,7 @@ LEASE = timedelta(minutes=2)
 
 
 def enqueue_calibration(session: Writer, tenant_id: str, node_id: str, *, because: str) -> None:
-    """Ask for the sets of a node to be drawn, once for each reason."""
+    """Enqueues the drawing of a node's calibrations, once for each reason."""
     enqueue_job(
         session,
         DRAW,

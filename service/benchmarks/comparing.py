@@ -1,4 +1,4 @@
-"""Results beside earlier ones in the background: asked for where they are validated."""
+"""The job that compares results with earlier ones, enqueued when they are validated."""
 
 from pydantic import BaseModel
 
@@ -8,7 +8,7 @@ from service.kit.jobs.repository import enqueue_job
 
 
 class RunToCompare(BaseModel):
-    """Whose results."""
+    """Arguments of the job that compares results."""
 
     run_id: str
 
@@ -17,6 +17,6 @@ COMPARE = JobType(name="benchmarks.compare", arguments=RunToCompare)
 
 
 def enqueue_comparison(session: Writer, tenant_id: str, run_id: str, *, because: str) -> None:
-    """Ask for the results of a run to be compared, once for each reason."""
+    """Enqueues the comparison of a run's results, once for each reason."""
     arguments = RunToCompare(run_id=run_id)
     enqueue_job(session, COMPARE, arguments, tenant_id=tenant_id, effect_key=f"{run_id} {because}")

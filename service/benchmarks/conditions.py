@@ -1,4 +1,4 @@
-"""Under which conditions a result was measured, as one flat row; what is unknown is absent."""
+"""Conditions of the measurement of a result, as one flat row; unknown members are absent."""
 
 import hashlib
 from typing import Any, NamedTuple
@@ -11,7 +11,7 @@ from service.protocol.results import BenchmarkMeasurement, BenchmarkResultReport
 
 
 def build_conditions(result: BenchmarkResultReport) -> dict[str, Any]:
-    """The conditions of a result, by the names of :class:`service.benchmarks.schemas.Conditions`."""
+    """Builds the conditions of a result, by the names of ``MeasurementConditions``."""
     found: dict[str, Any] = {
         "worker_version": result.worker_version,
         "accelerator_index": result.accelerator_index,
@@ -72,7 +72,7 @@ def _build_telemetry_conditions(telemetry: DeviceTelemetry) -> dict[str, Any]:
 
 
 class MeasuredHardware(NamedTuple):
-    """What was measured: what people call it, and the digest of the numbers that identify it."""
+    """Measured hardware: its usual name, and the digest of the numbers that identify it."""
 
     name: str
     sha256: str
@@ -88,12 +88,12 @@ _ACCELERATOR_IDENTITY = (
     "memory_clock_maximum_hz",
     "mig_mode",
 )
-"""One name is sold with other memory, power and clocks; all of them have to agree."""
+"""Identifying members. One name is sold with different memory, power and clocks, so all have to agree."""
 _HOST_IDENTITY = ("cpu_model", "architecture", "cpu_count")
 
 
 def resolve_hardware(inventory: NodeInventory, result: BenchmarkResultReport) -> MeasuredHardware | None:
-    """What a result was measured on; None where the inventory does not say."""
+    """Returns the hardware that a result was measured on; None if the inventory does not state it."""
     host = inventory.host
     if result.device == "cpu":
         return None if host.cpu_model is MISSING else _build_hardware(host.cpu_model, host, _HOST_IDENTITY)

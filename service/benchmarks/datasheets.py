@@ -1,4 +1,4 @@
-"""Which accelerator of the catalog a node has, and what its data sheet allows it to reach."""
+"""Matching of a node's accelerator to the catalog, and the limits of its data sheet."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
@@ -11,7 +11,7 @@ from service.protocol.work import DType
 CatalogDocument = Mapping[str, Any]
 
 MEMORY_TOLERANCE = 0.03
-"""Drivers of several versions report memory that differs by less; parts of one name differ by more."""
+"""Tolerance of reported memory. Driver versions differ by less, parts of one name by more."""
 _FORMATS: Mapping[DType, tuple[str, ...]] = {
     "fp64": ("fp64_tensor", "fp64"),
     "fp32": ("fp32",),
@@ -31,17 +31,18 @@ class Datasheet(NamedTuple):
     """FLOP/s by number format of the catalog."""
     memory_bytes_per_second: float | None
     link_bytes_per_second: float | None
-    """Of the link to other accelerators of the node, one direction."""
+    """Rate of the link to other accelerators of the node, in one direction."""
 
     def find_peak(self, dtype: DType) -> float | None:
-        """The highest dense rate of a type, by tensor cores where they have it."""
+        """Returns the highest dense rate of a type, by tensor cores if they support it."""
         return max((self.peaks[name] for name in _FORMATS[dtype] if name in self.peaks), default=None)
 
 
 def match_row(part: NodeAccelerator, rows: Iterable[CatalogDocument]) -> CatalogDocument | None:
-    """The row that is this part: its name or alias, and no other memory or power limit; None without one.
+    """Returns the catalog row of a part, or None.
 
-    One name is sold with other memory and power, so both have to agree where both sides know them.
+    Name or alias must match. One name is sold with different memory and power, so both have to agree if both
+    sides know them.
     """
     return next((row for row in rows if part.name in _list_names(row) and _is_compatible(part, row)), None)
 
@@ -64,7 +65,7 @@ def _is_compatible(part: NodeAccelerator, row: CatalogDocument) -> bool:
 def build_datasheet(
     part: NodeAccelerator, accelerators: Iterable[CatalogDocument], links: Iterable[CatalogDocument]
 ) -> Datasheet | None:
-    """The data sheet of a part, by the catalog that a tenant sees."""
+    """Builds the data sheet of a part from the catalog that a tenant sees."""
     row = match_row(part, accelerators)
     if row is None:
         return None

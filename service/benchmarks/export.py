@@ -1,4 +1,4 @@
-"""Results as a table, one row each: the same columns as CSV and as Parquet, some rows at a time."""
+"""Export of results as a table of one row each, with the same columns as CSV and as Parquet, page by page."""
 
 import io
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -13,24 +13,24 @@ if TYPE_CHECKING:
 
 ColumnKind = Literal["text", "integer", "number", "boolean", "time"]
 ExportRow = Mapping[str, Any]
-"""A result as it is shown to callers."""
+"""A result as the API shows it."""
 
 
 class ExportColumn(NamedTuple):
-    """A column, and where in a shown result its value stands."""
+    """A column, and the path of its value in a result."""
 
     name: str
     kind: ColumnKind
     path: tuple[str, ...]
 
     def get_value(self, row: ExportRow) -> Any:  # noqa: ANN401
-        """The value of a row; None where it is unknown."""
+        """Returns the value of a row; None if it is unknown."""
         place: Any = row
         for member in self.path:
             if place is None:
                 return None
             place = place.get(member)
-        # PostgreSQL gives a large number of a document back as an integer.
+        # PostgreSQL returns a large number in a document as an integer.
         return float(place) if self.kind == "number" and place is not None else place
 
 
@@ -62,11 +62,11 @@ _OWN: tuple[tuple[str, ColumnKind], ...] = (
     ("received_at", "time"),
 )
 FIGURES = ("flops_per_second", "bytes_per_second", "seconds", "bytes", "watts")
-"""The figure stands in the column of its metric, so that every column has one unit."""
+"""Metrics with a column of their own for the figure, so that every column has one unit."""
 
 
 def _resolve_kind(annotation: object) -> ColumnKind:
-    """The kind of a column for the member of a shape, absent or not."""
+    """Returns the kind of the column for a schema member, whether optional or not."""
     if annotation in _KINDS:
         return _KINDS[annotation]
     return next((kind for part in get_args(annotation) if (kind := _resolve_kind(part)) != "text"), "text")
@@ -88,7 +88,7 @@ COLUMNS = (
     *_build_columns(SampleSummary, "summary", "sample_"),
     *_build_columns(MeasurementConditions, "conditions", ""),
 )
-"""Samples are seconds of one execution, or readings in the unit of the metric."""
+"""Columns of the table. Samples are seconds of one execution, or readings in the unit of the metric."""
 
 
 def _list_values(row: ExportRow) -> list[Any]:
@@ -97,12 +97,12 @@ def _list_values(row: ExportRow) -> list[Any]:
 
 
 def render_csv(pages: Iterable[Sequence[ExportRow]]) -> Iterator[bytes]:
-    """A line for each row, after one with the names; an unknown value is an empty cell."""
+    """Yields a line for each row, after one with the names; an unknown value is an empty cell."""
     return render_csv_parts([column.name for column in COLUMNS], (map(_list_values, page) for page in pages))
 
 
 def render_parquet(pages: Iterable[Sequence[ExportRow]]) -> Iterator[bytes]:
-    """A row group for each page."""
+    """Yields the bytes of a Parquet file, with a row group for each page."""
     import pyarrow as pa  # noqa: PLC0415  # a fifth of a second to import
     from pyarrow import parquet  # noqa: PLC0415
 
@@ -128,22 +128,22 @@ def _build_schema(arrow: Any) -> "pa.Schema":  # noqa: ANN401
 
 
 class _BufferedSink(io.RawIOBase):
-    """What a writer has written since it was last asked."""
+    """A sink that buffers written bytes until they are taken."""
 
     def __init__(self) -> None:
         super().__init__()
         self._parts: list[bytes] = []
 
     def writable(self) -> bool:
-        """It takes everything."""
+        """Returns true: the sink accepts bytes."""
         return True
 
     def write(self, part: Any) -> int:  # noqa: ANN401
-        """Take a part."""
+        """Buffers bytes."""
         self._parts.append(bytes(part))
         return len(self._parts[-1])
 
     def take_written(self) -> bytes:
-        """All parts since the last time."""
+        """Returns the bytes that were written since the last call."""
         parts, self._parts = self._parts, []
         return b"".join(parts)

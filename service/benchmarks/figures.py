@@ -1,6 +1,6 @@
-"""What samples say: the figure of a result, of the repeats of a run, and of one run beside another.
+"""Figures of samples: of a result, of the repeats of a run, and of one run compared with another.
 
-Everything here is computed from raw samples; what a node says about them is not read.
+Everything here is computed from raw samples; statistics that a node reports are not used.
 """
 
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from service.protocol.summary import SampleStatistics, summarize_samples
 
 ComparisonVerdict = Literal["slower", "same", "faster", "lower", "higher", "ambiguous"]
 READ_METRICS = frozenset({"bytes", "watts"})
-"""Metrics whose samples are readings; those of the others are times."""
+"""Metrics whose samples are readings; samples of the others are times."""
 
 
 class ResultFigure(NamedTuple):
@@ -23,11 +23,11 @@ class ResultFigure(NamedTuple):
     figure: float
     summary: SampleStatistics
     clock_hz: float | None
-    """Middle reading of the clock of what worked, None where it is unknown."""
+    """Median clock of the device that was measured; None if it is unknown."""
 
 
 def is_metric_matching(result: BenchmarkResultReport) -> bool:
-    """Whether the samples are of the kind that the metric of their benchmark is computed from."""
+    """Returns true if the samples are of the kind that the metric of their benchmark is computed from."""
     measurement = result.measurement
     if measurement is MISSING:
         return True
@@ -35,7 +35,7 @@ def is_metric_matching(result: BenchmarkResultReport) -> bool:
 
 
 def compute_measured(result: BenchmarkResultReport) -> ResultFigure | None:
-    """What the samples of a result say; None where there are none."""
+    """Computes the figure of a result from its samples; None if there are none."""
     measurement = result.measurement
     if measurement is MISSING:
         return None
@@ -57,9 +57,9 @@ def _get_clock(measurement: BenchmarkMeasurement) -> float | None:
 
 
 class RunFigure(NamedTuple):
-    """The figure of a run: the middle one of its repeats, each measured by a process of its own.
+    """The figure of a run: the median of its repeats, each measured by a process of its own.
 
-    The spread between them is the uncertainty; within one process samples follow each other too closely.
+    The spread between them is the uncertainty; samples within one process follow each other too closely.
     """
 
     value: float
@@ -69,19 +69,19 @@ class RunFigure(NamedTuple):
 
     @property
     def relative_spread(self) -> float | None:
-        """What lies between the repeats as a share of the figure; None where it is unknown."""
+        """Spread between the repeats as a share of the figure; None if it is unknown."""
         if self.repeats == 1 or not self.value:
             return None
         return (self.highest - self.lowest) / self.value
 
 
 def compute_run_figure(figures: Sequence[float]) -> RunFigure:
-    """The figure of at least one repeat."""
+    """Computes the figure of at least one repeat."""
     return RunFigure(median(figures), min(figures), max(figures), len(figures))
 
 
 class SampleSpread(NamedTuple):
-    """Where the samples of a run lie: the lowest minimum, middle median and highest q3 of its repeats."""
+    """Spread of the samples of a run: lowest minimum, median of the medians and highest q3 of its repeats."""
 
     minimum: float
     median: float
@@ -89,24 +89,24 @@ class SampleSpread(NamedTuple):
 
     @classmethod
     def from_repeats(cls, repeats: Sequence["SampleSpread"]) -> "SampleSpread":
-        """The samples of all repeats together."""
+        """Combines the samples of all repeats."""
         minima, medians, upper = zip(*repeats, strict=True)
         return cls(min(minima), median(medians), max(upper))
 
     def scale_by(self, factor: float) -> "SampleSpread":
-        """The same samples in another unit."""
+        """Converts the samples to another unit."""
         return SampleSpread(self.minimum * factor, self.median * factor, self.q3 * factor)
 
 
 class RunSamples(NamedTuple):
-    """The samples of a run, in the unit they were taken in and, where the clock is known, in cycles."""
+    """The samples of a run, in their unit and, if the clock is known, in cycles."""
 
     samples: SampleSpread
     cycles: SampleSpread | None
 
     @classmethod
     def from_repeats(cls, repeats: Sequence[ResultFigure]) -> "RunSamples":
-        """How the repeats of a run stand."""
+        """Combines the samples of the repeats of a run."""
         each = [SampleSpread(one.summary.minimum, one.summary.median, one.summary.q3) for one in repeats]
         clocks = [one.clock_hz for one in repeats if one.clock_hz is not None]
         cycles = [samples.scale_by(clock) for samples, clock in zip(each, clocks, strict=False)]
@@ -117,7 +117,7 @@ class RunSamples(NamedTuple):
 
 
 def _compare_ranges(one: SampleSpread, other: SampleSpread) -> int:
-    """1 where ``other`` lies above ``one``, minimum to q3, -1 where it lies below, 0 where they touch."""
+    """Returns 1 if ``other`` lies above ``one``, from minimum to q3, -1 if it lies below, 0 if they touch."""
     return (other.minimum > one.q3) - (other.q3 < one.minimum)
 
 
@@ -126,10 +126,10 @@ def _is_near(one: SampleSpread, other: SampleSpread) -> bool:
 
 
 def compare_standings(baseline: RunSamples, other: RunSamples, *, is_time: bool) -> ComparisonVerdict:
-    """How ``other`` stands to ``baseline``, by nvbench's rule for two runs.
+    """Compares ``other`` with ``baseline``, by nvbench's rule for two runs.
 
-    A difference is real where the intervals from minimum to third quartile are disjoint, in time and in
-    cycles: a clock that was lower is no slower kernel. Without clocks on both sides time decides alone.
+    A difference is real if the intervals from minimum to third quartile are disjoint, in time and in cycles:
+    a lower clock is not a slower kernel. Without clocks on both sides time alone decides.
     """
     gap = _compare_ranges(baseline.samples, other.samples)
     if not gap:

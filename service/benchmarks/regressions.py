@@ -1,4 +1,4 @@
-"""What has become worse: the last run of a node against its earlier ones, and against equal nodes."""
+"""Regressions: the last run of a node compared with its earlier ones, and with equal nodes."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
@@ -15,7 +15,7 @@ MOST_RESULTS = 5000
 _WORSE = {"higher": frozenset({"slower", "lower"}), "lower": frozenset({"slower", "higher"})}
 RepeatedResults = Sequence[BenchmarkResultRow]
 _SortedRegression = tuple[dict[str, Any], str]
-"""A regression as it is shown, and the result that it is about."""
+"""A regression as the API shows it, and the id of its result."""
 
 
 class _RunOfBenchmark(NamedTuple):
@@ -30,8 +30,8 @@ class _RunOfBenchmark(NamedTuple):
 
 
 def find_regressions(session: Reader, tenant_id: str, query: RegressionQuery) -> dict[str, Any]:
-    """Every regression among the last results of a tenant that may be true, the largest change first."""
-    # Other nodes are looked at too: one is worse than they are.
+    """Finds every plausible regression among the last results of a tenant, largest change first."""
+    # Other nodes are included, since a node may be worse than they are.
     rows = repository.list_plausible_results(session, tenant_id, query.benchmark, limit=MOST_RESULTS)
     items = [
         item
@@ -44,7 +44,7 @@ def find_regressions(session: Reader, tenant_id: str, query: RegressionQuery) ->
 
 
 def list_regression_events(session: Reader, tenant_id: str, run_id: str) -> list[BenchmarkRegressionEvent]:
-    """What is to be told of a run: the largest change of each of its figures that is worse."""
+    """Returns the events of a run: the largest change of each of its figures that is a regression."""
     names = {row.benchmark for row in repository.list_measured_results(session, tenant_id, [run_id])}
     if not names:
         return []
@@ -75,10 +75,10 @@ def _list_regressions(rows: RepeatedResults, least_change: float) -> Iterator[_S
 
 
 def _group_comparable_runs(rows: RepeatedResults) -> Iterator[dict[str, list[_RunOfBenchmark]]]:
-    """Runs of equal work on equal hardware, by node and in the order of time."""
+    """Yields runs of equal work on equal hardware, by node and in the order of time."""
     groups: dict[tuple[Any, ...], list[BenchmarkResultRow]] = {}
     for row in rows:
-        # Of hardware that nobody knows one can only say that a node is like itself.
+        # A node with unknown hardware is only comparable with itself.
         hardware = row.hardware_sha256 or f"of {row.node_id}"
         key = (row.benchmark, row.work_sha256, row.metric, row.direction, hardware)
         groups.setdefault(key, []).append(row)
@@ -94,7 +94,7 @@ def _group_comparable_runs(rows: RepeatedResults) -> Iterator[dict[str, list[_Ru
 def _compare_run(
     against: str, run: _RunOfBenchmark, others: Sequence[_RunOfBenchmark], least_change: float
 ) -> Iterator[_SortedRegression]:
-    """The run beside the middle one of others, if it is worse."""
+    """Yields the comparison of the run with the median of others, if it is worse."""
     if not others:
         return
     beside = sorted(others, key=lambda one: one.value)[(len(others) - 1) // 2]

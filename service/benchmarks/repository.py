@@ -1,4 +1,4 @@
-"""Every query of benchmark runs and results."""
+"""Queries of benchmark runs and results."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
@@ -13,18 +13,18 @@ from service.kit.database.engine import Reader, Writer, insert_new
 PageCursor = tuple[datetime, str]
 """Time and id of the row that a page follows."""
 ResultFilters = Mapping[str, Collection[Any]]
-"""Values that a column may have; an empty collection lets all pass."""
+"""Allowed values by column; an empty collection allows all."""
 
 COUNTS: tuple[ColumnElement[bool], ...] = (
     BenchmarkResultRow.lease == "current",
     BenchmarkResultRow.status == "ok",
     BenchmarkResultRow.conflicts_with.is_(None),
 )
-"""What makes a result one that figures are computed from."""
+"""Conditions of a result that figures are computed from."""
 
 
 def get_run(session: Session, tenant_id: str, run_id: str) -> BenchmarkRunRow | None:
-    """A run of a tenant, with its suite."""
+    """Returns a run of a tenant with its suite."""
     statement = select(BenchmarkRunRow).where(
         BenchmarkRunRow.tenant_id == tenant_id, BenchmarkRunRow.id == run_id
     )
@@ -39,7 +39,7 @@ def list_runs(
     after: PageCursor | None = None,
     limit: int,
 ) -> Sequence[BenchmarkRunRow]:
-    """Runs of a tenant that meet ``conditions``, the newest first."""
+    """Returns runs of a tenant that meet ``conditions``, newest first."""
     statement = select(BenchmarkRunRow).where(BenchmarkRunRow.tenant_id == tenant_id, *conditions)
     if after is not None:
         statement = statement.where(_build_after_condition(BenchmarkRunRow, "created_at", after))
@@ -55,9 +55,9 @@ def _build_after_condition(
 
 
 def insert_result(session: Writer, values: Mapping[str, Any]) -> BenchmarkResultRow:
-    """The result of this id: the one that was there, or this one.
+    """Inserts a result, and returns the stored one of this id, which may be an earlier one.
 
-    Where another result has its place, it is kept beside it and names it.
+    If another result has its place, it is stored beside that and names it in ``conflicts_with``.
     """
     key = (values["tenant_id"], values["id"])
     if not insert_new(session, BenchmarkResultRow, **values) and get_result(session, *key) is None:
@@ -81,7 +81,7 @@ def _find_conflicting_id(session: Writer, values: Mapping[str, Any]) -> str:
 
 
 def get_result(session: Session, tenant_id: str, result_id: str) -> BenchmarkResultRow | None:
-    """A result of a tenant, without its content."""
+    """Returns a result of a tenant, without its content."""
     statement = select(BenchmarkResultRow).where(
         BenchmarkResultRow.tenant_id == tenant_id, BenchmarkResultRow.id == result_id
     )
@@ -89,7 +89,7 @@ def get_result(session: Session, tenant_id: str, result_id: str) -> BenchmarkRes
 
 
 def get_content(session: Reader, tenant_id: str, result_id: str) -> str:
-    """A result as its node sent it."""
+    """Returns the content of a result as its node sent it."""
     statement = select(BenchmarkResultRow.content).where(
         BenchmarkResultRow.tenant_id == tenant_id, BenchmarkResultRow.id == result_id
     )
@@ -104,7 +104,7 @@ def list_results(
     after: PageCursor | None = None,
     limit: int,
 ) -> Sequence[BenchmarkResultRow]:
-    """Results of a tenant without their content, the last received first."""
+    """Returns results of a tenant without their content, last received first."""
     statement = select(BenchmarkResultRow).where(BenchmarkResultRow.tenant_id == tenant_id, *conditions)
     for name, allowed in filters.items():
         if allowed:
@@ -116,7 +116,7 @@ def list_results(
 
 
 def list_counted_results(session: Reader, tenant_id: str, run_id: str) -> Sequence[BenchmarkResultRow]:
-    """The results of a run that count, those of every attempt, in the order of their repeats."""
+    """Returns the counted results of a run, of every attempt, in the order of their repeats."""
     statement = select(BenchmarkResultRow).where(
         BenchmarkResultRow.tenant_id == tenant_id, BenchmarkResultRow.run_id == run_id, *COUNTS
     )
@@ -125,7 +125,7 @@ def list_counted_results(session: Reader, tenant_id: str, run_id: str) -> Sequen
 
 
 class ComparisonKey(NamedTuple):
-    """What results must have in common to be compared; a node where it must be the same one."""
+    """Members that comparable results have in common; ``node_id`` is set if the node must be the same."""
 
     tenant_id: str
     benchmark: str
@@ -154,7 +154,7 @@ def _build_comparable_conditions(comparable: ComparisonKey) -> list[ColumnElemen
 def find_first_counted(
     session: Reader, tenant_id: str, benchmark: str, *, run_id: str | None, node_id: str | None
 ) -> BenchmarkResultRow | None:
-    """The first result of a benchmark that counts, of a run and of a node where they are given."""
+    """Returns the first counted result of a benchmark, of a run and of a node if they are given."""
     statement = select(BenchmarkResultRow).where(
         BenchmarkResultRow.tenant_id == tenant_id, BenchmarkResultRow.benchmark == benchmark, *COUNTS
     )
@@ -167,7 +167,7 @@ def find_first_counted(
 
 
 def list_latest_runs(session: Reader, comparable: ComparisonKey, *, limit: int) -> Sequence[str]:
-    """Ids of the runs with comparable results, those first whose results came last."""
+    """Returns ids of the runs with comparable results, latest results first."""
     latest = func.max(BenchmarkResultRow.received_at)
     statement = (
         select(BenchmarkResultRow.run_id)
@@ -180,7 +180,7 @@ def list_latest_runs(session: Reader, comparable: ComparisonKey, *, limit: int) 
 def list_compared_results(
     session: Reader, comparable: ComparisonKey, run_ids: Collection[str]
 ) -> Sequence[BenchmarkResultRow]:
-    """The comparable results of runs, the first received first."""
+    """Returns the comparable results of runs, first received first."""
     statement = select(BenchmarkResultRow).where(
         *_build_comparable_conditions(comparable), BenchmarkResultRow.run_id.in_(run_ids)
     )
@@ -188,7 +188,7 @@ def list_compared_results(
 
 
 def list_stored_ids(session: Session, tenant_id: str, digests: Collection[str]) -> dict[str, set[str]]:
-    """Ids of the results of a tenant that have one of ``digests``, by digest."""
+    """Returns the ids of the results of a tenant that have one of ``digests``, by digest."""
     columns = (BenchmarkResultRow.content_sha256, BenchmarkResultRow.id)
     found: dict[str, set[str]] = {}
     for digest, result_id in session.execute(

@@ -73,10 +73,10 @@ ContentDigest = Annotated[
 
 def _checked(content_digest: ContentDigest, content: RawBody) -> bytes:
     if len(content) > MOST_RESULT_BYTES:
-        raise PayloadTooLarge(f"A result has {MOST_RESULT_BYTES} bytes at most")
+        raise PayloadTooLarge(f"A result may have at most {MOST_RESULT_BYTES} bytes")
     expected = f"sha-256=:{b64encode(sha256(content).digest()).decode()}:"
     if expected != content_digest:
-        detail = "is not the digest of the body"
+        detail = "does not match the body"
         raise DigestMismatch("", FieldError("/header/Content-Digest", "DIFFERS", detail))
     return content
 
@@ -217,7 +217,7 @@ def report_benchmark_result(
     is refused, as is a result of a run that the node was not granted, and more than a node may send in a day.
     """
     if body.result_id != id:
-        raise NotAsAsked("", FieldError("/result_id", "ANOTHER_RESULT", "is not the id of the address"))
+        raise NotAsAsked("", FieldError("/result_id", "ANOTHER_RESULT", "differs from the id in the address"))
     # Computed before the transaction: an embedded database has one writer.
     values = service.parse_result(node, body, content)
     with transactions.open_writer() as session:

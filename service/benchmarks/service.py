@@ -1,4 +1,4 @@
-"""The rules of benchmark runs and results."""
+"""Rules of benchmark runs and results."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -58,7 +58,7 @@ from service.protocol.summary import SampleStatistics
 def create_run(
     session: Writer, tenant_id: str, body: BenchmarkRunRequest, suites: Mapping[str, BenchmarkSuite]
 ) -> WriteOutcome:
-    """Store a new run, which waits for its node."""
+    """Stores a new run, which waits for its node."""
     suite = suites.get(body.suite_id)
     if suite is None:
         field = FieldError("/suite_id", "UNKNOWN_REFERENCE", "there is no suite of this id")
@@ -77,7 +77,7 @@ def create_run(
 
 
 def cancel_run(session: Writer, tenant_id: str, run_id: str) -> WriteOutcome:
-    """Let a run end: at once while it waits, or when its node hears of it."""
+    """Cancels a run: at once while it waits, or when its node hears of it."""
     row = _get_run_row(session, tenant_id, run_id)
     before = run_to_response(session, row)
     nodes.cancel_run(session, tenant_id, run_id)
@@ -95,18 +95,18 @@ def _get_run_row(session: Session, tenant_id: str, run_id: str) -> BenchmarkRunR
 def runs_to_response(
     session: Session, tenant_id: str, rows: Sequence[BenchmarkRunRow]
 ) -> list[dict[str, Any]]:
-    """Runs as callers see them in a list."""
+    """Returns runs as lists show them."""
     standings = nodes.list_standings(session, tenant_id, [row.id for row in rows])
     return [_run_to_response(row, standings[row.id]) for row in rows]
 
 
 def run_to_response(session: Session, row: BenchmarkRunRow) -> dict[str, Any]:
-    """A run as callers see it, without its figures."""
+    """Returns a run as the API shows it, without its figures."""
     return runs_to_response(session, row.tenant_id, [row])[0]
 
 
 def get_run(session: Reader, tenant_id: str, run_id: str) -> dict[str, Any]:
-    """A run with its figures."""
+    """Returns a run with its figures."""
     run = _get_run_row(session, tenant_id, run_id)
     rows = select_latest_attempt(repository.list_counted_results(session, tenant_id, run_id))
     found = validations.get_validations(session, tenant_id, [row.id for row in rows])
@@ -129,7 +129,7 @@ def _add_verdict(
 
 
 def request_validation(session: Writer, tenant_id: str, run_id: str) -> WriteOutcome:
-    """Ask for a run to be validated with what is known now: other peers, another catalog."""
+    """Enqueues another validation of a run, with the current peers and catalog."""
     shown = run_to_response(session, _get_run_row(session, tenant_id, run_id))
     validation.enqueue_validation(session, tenant_id, run_id, because=uuid4().hex, again=True)
     return WriteOutcome(resource=f"benchmark-runs/{run_id}", status=202, body=shown)
@@ -159,7 +159,7 @@ def _run_to_response(row: BenchmarkRunRow, standing: nodes.RunStanding) -> dict[
 
 
 def build_run_conditions(query: BenchmarkRunQuery) -> list[ColumnElement[bool]]:
-    """What the runs of a list must meet."""
+    """Builds the conditions of the runs of a list."""
     wanted: list[ColumnElement[bool]] = []
     if query.suite_id:
         wanted.append(BenchmarkRunRow.suite_id.in_(query.suite_id))
@@ -173,13 +173,13 @@ def build_run_conditions(query: BenchmarkRunQuery) -> list[ColumnElement[bool]]:
 
 
 def select_latest_attempt(rows: Sequence[BenchmarkResultRow]) -> list[BenchmarkResultRow]:
-    """Of the results of one run those of its last attempt: two attempts may be two nodes."""
+    """Returns the results of the last attempt of a run, since two attempts may be by two nodes."""
     last = max((row.fencing_token for row in rows), default=0)
     return [row for row in rows if row.fencing_token == last]
 
 
 def select_slowest(rows: Sequence[BenchmarkResultRow]) -> list[BenchmarkResultRow]:
-    """Of the accelerators that measured a repeat at the same time the worst, where all of them are there."""
+    """Returns the worst of the accelerators that measured a repeat at the same time, if all have reported."""
     beside: dict[tuple[str, int], list[BenchmarkResultRow]] = {}
     for row in rows:
         beside.setdefault((row.benchmark, row.repeat), []).append(row)
@@ -191,7 +191,7 @@ def select_slowest(rows: Sequence[BenchmarkResultRow]) -> list[BenchmarkResultRo
 
 
 def compute_figures(rows: Sequence[BenchmarkResultRow]) -> list[dict[str, Any]]:
-    """The figure of each benchmark, from the results of a run that count."""
+    """Computes the figure of each benchmark from the counted results of a run."""
     by_benchmark: dict[str, list[BenchmarkResultRow]] = {}
     for row in select_slowest(select_latest_attempt(rows)):
         by_benchmark.setdefault(row.benchmark, []).append(row)
@@ -207,16 +207,16 @@ def compute_figures(rows: Sequence[BenchmarkResultRow]) -> list[dict[str, Any]]:
 
 
 def compute_figure(repeats: Sequence[BenchmarkResultRow]) -> dict[str, Any]:
-    """The figure of the repeats of a run."""
+    """Computes the figure of the repeats of a run."""
     figure = compute_run_figure([row.figure for row in repeats if row.figure is not None])
     shown = figure._asdict()
     return shown if figure.relative_spread is None else {**shown, "relative_spread": figure.relative_spread}
 
 
 def parse_result(node: Principal, result: BenchmarkResultReport, content: bytes) -> dict[str, Any]:
-    """What a record says, to be stored; refused if it is of another node, or contradicts itself."""
+    """Returns the columns of a record; refuses one of another node, or one that contradicts itself."""
     if result.node_id != node.id:
-        raise NotAsAsked("", FieldError("/node_id", "ANOTHER_NODE", "is not the node that sends the record"))
+        raise NotAsAsked("", FieldError("/node_id", "ANOTHER_NODE", "is not the node that sent the record"))
     if not is_metric_matching(result):
         kind = "readings" if result.benchmark.metric in READ_METRICS else "samples_ns"
         detail = f"the figure of this metric is computed from {kind}"
@@ -249,10 +249,10 @@ def keep(
     values: Mapping[str, Any],
     quota: nodes.IntakeQuota,
 ) -> BenchmarkResultReceipt:
-    """Store what was read of a result, once, and say under which lease it was measured.
+    """Stores a parsed result once, and returns its receipt with the state of its lease.
 
-    Whatever became of the lease, the result is kept; refused is what its run did not ask for, what is of no
-    run that the node was granted, and what is more than it may hand in a day.
+    The result is stored whatever became of the lease. Refused is a result that differs from the request of
+    its run, of a run that the node was not granted, or beyond the daily quota of the node.
     """
     run = repository.get_run(session, node.tenant_id, result.run_id)
     if run is not None:
@@ -278,7 +278,7 @@ def keep(
     }
     row = repository.insert_result(session, {n: value for n, value in found.items() if value is not None})
     if row.lease != "current":
-        # Its run may have been validated long ago, or never be.
+        # The run may have been validated long ago, or may never be.
         validation.enqueue_validation(session, node.tenant_id, row.run_id, because=row.id)
     if row.content_sha256 != values["content_sha256"]:
         raise ResultDiffers
@@ -289,7 +289,9 @@ def keep(
 
 def _check_granted(session: Writer, node: Principal, result: BenchmarkResultReport) -> None:
     if not nodes.was_granted_run(session, tenant_id=node.tenant_id, node_id=node.id, run_id=result.run_id):
-        raise RunNotGranted("", FieldError("/run_id", "UNKNOWN_REFERENCE", "the node was never granted it"))
+        raise RunNotGranted(
+            "", FieldError("/run_id", "UNKNOWN_REFERENCE", "the node was not granted this run")
+        )
 
 
 def _check_run(run: BenchmarkRunRow, result: BenchmarkResultReport) -> None:
@@ -304,7 +306,7 @@ def _check_run(run: BenchmarkRunRow, result: BenchmarkResultReport) -> None:
         "repeat": min(result.repeat, benchmark.repeats) if benchmark else result.repeat,
     }
     errors = [
-        FieldError(f"/{name}", "NOT_AS_ASKED", "is not that of the run")
+        FieldError(f"/{name}", "NOT_AS_ASKED", "differs from the value of the run")
         for name, value in asked.items()
         if getattr(result, name) != value
     ]
@@ -322,12 +324,12 @@ def _resolve_hardware(
 def complete_lease(
     session: Writer, node: Principal, lease_id: str, completion: LeaseCompletionRequest
 ) -> LeaseCompletion:
-    """End a lease, once every result that its node names is stored; else nothing is written."""
+    """Ends a lease if every result that its node names is stored; otherwise writes nothing."""
     completed = nodes.complete_lease(session, node, lease_id, completion)
     digests = {named.content_sha256 for named in completion.results}
     stored = repository.list_stored_ids(session, node.tenant_id, digests)
     missing = [
-        FieldError(f"/results/{place}", "NOT_STORED", "send the result first")
+        FieldError(f"/results/{place}", "NOT_STORED", "the result must be sent first")
         for place, named in enumerate(completion.results)
         if named.result_id not in stored.get(named.content_sha256, ())
     ]
@@ -338,7 +340,7 @@ def complete_lease(
 
 
 def list_missing_results(session: Session, node: Principal, digests: Sequence[str]) -> list[str]:
-    """Of the digests of results that a node has had acknowledged, those that are not stored."""
+    """Returns those digests of results that a node has had acknowledged that are not stored."""
     stored = repository.list_stored_ids(session, node.tenant_id, digests) if digests else {}
     return [digest for digest in digests if digest not in stored]
 
@@ -346,7 +348,7 @@ def list_missing_results(session: Session, node: Principal, digests: Sequence[st
 def list_results(
     session: Reader, tenant_id: str, query: ResultFilter, *, after: repository.PageCursor | None, limit: int
 ) -> list[dict[str, Any]]:
-    """Results as callers see them in a list, the last received first."""
+    """Returns results as lists show them, last received first."""
     conditions = [validations.build_verdict_condition(query.verdict)] if query.verdict else []
     rows = repository.list_results(
         session, tenant_id, query.get_allowed_values(), *conditions, after=after, limit=limit
@@ -365,7 +367,7 @@ def _result_to_response(row: BenchmarkResultRow, validation: BenchmarkValidation
 
 
 def get_result(session: Reader, tenant_id: str, result_id: str) -> tuple[dict[str, Any], str]:
-    """A result, and its record as text."""
+    """Returns a result, and its record as text."""
     row = repository.get_result(session, tenant_id, result_id)
     if row is None:
         raise ResultNotFound
@@ -376,7 +378,7 @@ def get_result(session: Reader, tenant_id: str, result_id: str) -> tuple[dict[st
 
 
 def compare_runs(session: Reader, tenant_id: str, query: ComparisonQuery) -> dict[str, Any]:
-    """The runs of one benchmark on equal hardware, each beside a baseline."""
+    """Compares the runs of one benchmark on equal hardware, each with a baseline."""
     run_id = query.baseline_run_id or None
     node_id = query.node_id or None
     first = repository.find_first_counted(
@@ -384,7 +386,7 @@ def compare_runs(session: Reader, tenant_id: str, query: ComparisonQuery) -> dic
     )
     if first is None:
         raise NothingToCompare
-    # Of hardware that nobody knows one can only say that a node is like itself.
+    # A node with unknown hardware is only comparable with itself.
     is_known = first.hardware_sha256 is not None
     comparable = ComparisonKey(
         tenant_id=tenant_id,
@@ -410,7 +412,7 @@ def compare_runs(session: Reader, tenant_id: str, query: ComparisonQuery) -> dic
 
 
 def group_by_run(rows: Iterable[BenchmarkResultRow]) -> list[list[BenchmarkResultRow]]:
-    """The repeats of the last attempt of each run, in the order in which their first came."""
+    """Returns the repeats of the last attempt of each run, in the order of their first result."""
     runs: dict[str, list[BenchmarkResultRow]] = {}
     for row in rows:
         runs.setdefault(row.run_id, []).append(row)
@@ -418,7 +420,7 @@ def group_by_run(rows: Iterable[BenchmarkResultRow]) -> list[list[BenchmarkResul
 
 
 def compute_standing(repeats: Sequence[BenchmarkResultRow]) -> RunSamples:
-    """How the repeats of a run stand."""
+    """Combines the samples of the repeats of a run."""
     return RunSamples.from_repeats([_to_measured(row) for row in repeats])
 
 

@@ -12,7 +12,7 @@ _HOLDS_ITS_PLACE = text("conflicts_with IS NULL AND lease <> 'unknown'")
 
 
 class BenchmarkRunRow(Base):
-    """One suite to be run on one node. Who runs it and how far it is says its lease, of the same id."""
+    """One suite to be run on one node. Its lease, of the same id, holds the node and the progress."""
 
     __tablename__ = "benchmark_runs"
     __table_args__ = (
@@ -25,22 +25,23 @@ class BenchmarkRunRow(Base):
     suite_id: Mapped[str] = mapped_column(String(100))
     suite_version: Mapped[int] = mapped_column(BigInteger)
     suite: Mapped[dict[str, Any]] = mapped_column(Json, deferred=True)
-    """As it was when the run was asked for: results are held against it."""
+    """The suite at the time of the request; results are checked against it."""
     device: Mapped[str] = mapped_column(String(20))
     seed: Mapped[int] = mapped_column(BigInteger)
     node_id: Mapped[str | None] = mapped_column(String(100))
-    """The node that was asked for."""
+    """The requested node."""
     note: Mapped[str | None] = mapped_column(Text)
     re_run_of: Mapped[str | None] = mapped_column(String(100))
-    """The run whose suspects it measures again; the first one, of a re-run too."""
+    """The run whose suspect results it measures again; for a repeated re-run too, the first run."""
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)
 
 
 class BenchmarkResultRow(Base):
-    """One result as its node sent it, and what the service read and computed from it. Never changed.
+    """One result as its node sent it, and the values that the service computed from it. Never changed.
 
     The first payload for a repeat of an attempt holds its place; another one names it in ``conflicts_with``.
-    What was not measured under a lease of its run takes no place: it cannot stand before what was.
+    A result that was not measured under a lease of its run takes no place, so that it cannot displace one
+    that was.
     """
 
     __tablename__ = "benchmark_results"
@@ -67,15 +68,15 @@ class BenchmarkResultRow(Base):
     id: Mapped[str] = mapped_column(String(36), primary_key=True)
     content_sha256: Mapped[str] = mapped_column(String(64))
     content: Mapped[str] = mapped_column(Text, deferred=True)
-    """Its bytes, so that the digest can be made again."""
+    """Exact bytes of the record, so that the digest can be recomputed."""
     run_id: Mapped[str] = mapped_column(String(100))
     attempt: Mapped[int] = mapped_column(BigInteger)
     fencing_token: Mapped[int] = mapped_column(BigInteger)
-    """Names the attempt: the service gave it, where the number is what the node says."""
+    """Token of the attempt, given by the service, whereas the attempt number is the node's statement."""
     benchmark: Mapped[str] = mapped_column(String(100))
     repeat: Mapped[int] = mapped_column(BigInteger)
     accelerator_index: Mapped[int] = mapped_column(BigInteger, server_default=text("0"))
-    """Of the inventory: several may measure one repeat at once. 0 on a node without accelerators."""
+    """Index in the inventory: several may measure one repeat at once. 0 without accelerators."""
     lease: Mapped[str] = mapped_column(String(20))
     conflicts_with: Mapped[str | None] = mapped_column(String(36))
     node_id: Mapped[str] = mapped_column(String(100))
@@ -98,12 +99,12 @@ class BenchmarkResultRow(Base):
 
     @property
     def is_counted(self) -> bool:
-        """Whether figures are computed from it."""
+        """True if figures are computed from the result."""
         return self.lease == "current" and self.status == "ok" and self.conflicts_with is None
 
     @property
     def counted_figure(self) -> float:
-        """The figure of a result that counts: it has one."""
+        """The figure of a counted result, which always has one."""
         if self.figure is None:
             raise ValueError("the result has no figure")
         return self.figure

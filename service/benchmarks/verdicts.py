@@ -1,4 +1,4 @@
-"""What validation says of a result: a verdict, and every finding behind it."""
+"""Verdicts of validation on a result, and the findings behind them."""
 
 from collections.abc import Iterable
 from enum import StrEnum
@@ -6,19 +6,19 @@ from typing import NamedTuple
 
 
 class ResultVerdict(StrEnum):
-    """What a result may be used for. Only what is accepted enters a calibration."""
+    """Permitted use of a result. Only accepted results enter a calibration."""
 
     ACCEPTED = "accepted"
     SUSPECT = "suspect"
-    """Run again: something is unlikely, nothing is proven."""
+    """Unlikely but not disproven; the benchmark is run again."""
     REJECTED = "rejected"
-    """It cannot be true, or is none of this run."""
+    """Impossible, or not a result of this run."""
     EVIDENCE_ONLY = "evidence_only"
-    """True, but not of the device alone: kept to look at."""
+    """True, but not of the device alone; stored for inspection."""
 
 
 class RuleFinding(NamedTuple):
-    """One check that did not pass; ``verdict`` is the best that the result can still get.
+    """One failed check; ``verdict`` is the best that the result can still get.
 
     ``rule`` is the name of the check, such as ``physics.above_peak``; ``observed`` and ``limit`` are in the
     unit that the detail names.
@@ -32,7 +32,7 @@ class RuleFinding(NamedTuple):
 
 
 class UncheckedRule(NamedTuple):
-    """A check that could not be made: what it looks at is unknown. Neither a pass nor a finding."""
+    """A check that could not be made because its input is unknown. It neither passes nor fails."""
 
     rule: str
     detail: str
@@ -42,11 +42,11 @@ _WORST = (ResultVerdict.REJECTED, ResultVerdict.EVIDENCE_ONLY, ResultVerdict.SUS
 
 
 def compute_verdict(findings: Iterable[RuleFinding]) -> ResultVerdict:
-    """The verdict of all findings: the worst of them."""
+    """Returns the worst verdict of all findings."""
     return select_worst(finding.verdict for finding in findings)
 
 
 def select_worst(verdicts: Iterable[ResultVerdict]) -> ResultVerdict:
-    """The worst verdict; accepted where there is none."""
+    """Returns the worst verdict; accepted if there is none."""
     found = set(verdicts)
     return next((verdict for verdict in _WORST if verdict in found), ResultVerdict.ACCEPTED)

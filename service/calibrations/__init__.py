@@ -1,1 +1,1 @@
-"""Calibrations: immutable sets of figures drawn from accepted results, each with what it rests on."""
+"""Calibrations: immutable sets of figures drawn from accepted results, each with its sources."""

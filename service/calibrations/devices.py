@@ -1,4 +1,4 @@
-"""Which device of the catalog a node has measured, and where its figures apply."""
+"""Matching of a measured node to a device of the catalog, and the scope of its figures."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
@@ -21,14 +21,14 @@ _FORMATS = frozenset(NumberFormat)
 
 
 class DeviceCatalog(NamedTuple):
-    """The rows of a tenant that tell what a part is."""
+    """Rows of a tenant that identify parts."""
 
     accelerators: Iterable[CatalogDocument]
     links: Mapping[str, CatalogDocument]
 
 
 class MeasuredDevice(NamedTuple):
-    """What was measured: where its figures apply, and what they can be held against."""
+    """A measured device: the scope of its figures, and the reference that they are compared with."""
 
     scope: MeasuredScope
     device: FittedDevice
@@ -37,7 +37,7 @@ class MeasuredDevice(NamedTuple):
 def resolve_device(
     node_id: str, inventory: NodeInventory, part: Part | None, catalog: DeviceCatalog, reference: Calibration
 ) -> MeasuredDevice:
-    """What a node has measured; ``part`` is its accelerator, None of a processor."""
+    """Returns the device that a node has measured; ``part`` is its accelerator, None for a processor."""
     if part is None:
         return MeasuredDevice(MeasuredScope("cpu", node_id, None, None, None, None), FittedDevice(reference))
     row = match_row(part, catalog.accelerators)
@@ -53,7 +53,7 @@ def resolve_device(
 
 
 def parse_driver_major(inventory: NodeInventory) -> int | None:
-    """The number of the driver's branch."""
+    """Returns the major version of the driver."""
     version = next((each.version for each in inventory.software if each.name == _DRIVER), "")
     major = version.partition(".")[0]
     return int(major) if major.isdecimal() else None
@@ -76,7 +76,7 @@ def _build_accelerator(row: CatalogDocument) -> Accelerator:
 def _resolve_links(
     part: Part, row: CatalogDocument, links: Mapping[str, CatalogDocument]
 ) -> tuple[Link | None, Link | None]:
-    """The link to the devices of the node, and that to the host; without NVLink they are one."""
+    """Returns the link between devices of the node and the link to the host; without NVLink they are one."""
     generation = row.get("pcie_generation")
     if part.pcie_generation_maximum is not MISSING:
         generation = part.pcie_generation_maximum

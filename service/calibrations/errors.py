@@ -1,21 +1,21 @@
-"""What can go wrong with calibrations."""
+"""Problems of calibrations."""
 
 from service.kit.http.problems import Conflict, NotFound
 
 
 class CalibrationNotFound(NotFound):
-    """There is no such calibration."""
+    """No calibration has this id."""
 
     code, title = "CALIBRATION_NOT_FOUND", "There is no calibration of this id"
 
 
 class CalibrationWithdrawn(Conflict):
-    """What was withdrawn stays so; the results of a later run may make a new set."""
+    """A withdrawal is final; the results of a later run may make a new calibration."""
 
-    code, title = "CALIBRATION_WITHDRAWN", "The calibration is withdrawn already"
+    code, title = "CALIBRATION_WITHDRAWN", "The calibration is already withdrawn"
 
 
 class NothingToWithdraw(Conflict):
-    """The node has no calibration that somebody has not withdrawn already."""
+    """Every calibration of the node is withdrawn already."""
 
-    code, title = "NOTHING_TO_WITHDRAW", "The node has no calibration that is not withdrawn"
+    code, title = "NOTHING_TO_WITHDRAW", "The node has no calibration left to withdraw"

@@ -1,4 +1,4 @@
-"""Results of one device put together: an observation for each benchmark, of its last runs."""
+"""Observations of one device, built from the results of its last runs of each benchmark."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import median
@@ -10,7 +10,7 @@ from service.calibrations.fitting.observations import join_conditions
 from service.protocol.suites import Benchmark, BenchmarkSuite
 
 RUNS_READ = 5
-"""A device changes with its firmware, its cooling and its age: its last runs say what it reaches now."""
+"""Most runs that are used. A device changes with firmware and age; its last runs show its current state."""
 _CONDITIONS = (
     "library",
     "algorithm",
@@ -35,7 +35,7 @@ _CONDITIONS = (
 
 
 class _BenchmarkKey(NamedTuple):
-    """One benchmark: the same name, work and metric."""
+    """Key of one benchmark: its name, work and metric."""
 
     benchmark: str
     work_sha256: str
@@ -45,7 +45,7 @@ class _BenchmarkKey(NamedTuple):
 def build_observations(
     rows: Sequence[BenchmarkResultRow], suites: Mapping[str, BenchmarkSuite]
 ) -> Iterator[BenchmarkObservation]:
-    """What results of one device say, in the order in which they were received, by the suite of each run."""
+    """Yields the observations of one device from its results in order of receipt, by suite of each run."""
     groups: dict[_BenchmarkKey, dict[str, list[BenchmarkResultRow]]] = {}
     for row in rows:
         runs = groups.setdefault(_BenchmarkKey(row.benchmark, row.work_sha256, row.metric), {})
@@ -82,7 +82,7 @@ def _select_last_attempt(rows: Sequence[BenchmarkResultRow]) -> list[BenchmarkRe
 
 
 def _list_repeat_figures(rows: Iterable[BenchmarkResultRow], direction: str) -> list[float]:
-    """The figure of each repeat: where several devices measured it at once, that of the worst."""
+    """Returns the figure of each repeat; the worst where several devices measured it at once."""
     repeats: dict[int, list[float]] = {}
     for row in rows:
         if row.figure is not None:

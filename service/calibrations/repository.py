@@ -1,4 +1,4 @@
-"""Every query of calibrations."""
+"""Queries of calibrations."""
 
 import json
 from collections.abc import Collection, Mapping, Sequence
@@ -18,7 +18,7 @@ CalibrationFilters = Mapping[str, Collection[str]]
 
 
 def list_active(session: Session, tenant_id: str) -> Sequence[CalibrationRow]:
-    """The sets of a tenant that count, with all that they say, the oldest first."""
+    """Returns the active calibrations of a tenant with their content, oldest first."""
     statement = select(CalibrationRow).where(
         CalibrationRow.tenant_id == tenant_id, CalibrationRow.state == ACTIVE
     )
@@ -27,7 +27,7 @@ def list_active(session: Session, tenant_id: str) -> Sequence[CalibrationRow]:
 
 
 def get_calibration(session: Session, tenant_id: str, calibration_id: str) -> CalibrationRow | None:
-    """A set of a tenant, with all that it says."""
+    """Returns a calibration of a tenant with its content."""
     statement = select(CalibrationRow).where(
         CalibrationRow.tenant_id == tenant_id, CalibrationRow.id == calibration_id
     )
@@ -37,7 +37,7 @@ def get_calibration(session: Session, tenant_id: str, calibration_id: str) -> Ca
 def list_page(
     session: Reader, tenant_id: str, filters: CalibrationFilters, *, after: PageCursor | None, limit: int
 ) -> Sequence[CalibrationRow]:
-    """Sets of a tenant without what they say, the newest first; an empty filter lets all pass."""
+    """Returns calibrations of a tenant without their content, newest first; an empty filter allows all."""
     statement = select(CalibrationRow).where(CalibrationRow.tenant_id == tenant_id)
     for name, allowed in filters.items():
         if allowed:
@@ -52,7 +52,7 @@ def list_page(
 
 
 def list_by_ids(session: Session, tenant_id: str, ids: Collection[str]) -> Sequence[CalibrationRow]:
-    """Sets of a tenant by id, without what they say."""
+    """Returns calibrations of a tenant by id, without their content."""
     statement = select(CalibrationRow).where(
         CalibrationRow.tenant_id == tenant_id, CalibrationRow.id.in_(ids)
     )
@@ -60,7 +60,7 @@ def list_by_ids(session: Session, tenant_id: str, ids: Collection[str]) -> Seque
 
 
 def list_standing(session: Session, tenant_id: str, node_id: str) -> Sequence[CalibrationRow]:
-    """The sets of a node that nobody has withdrawn."""
+    """Returns the calibrations of a node that are not withdrawn."""
     statement = select(CalibrationRow).where(
         CalibrationRow.tenant_id == tenant_id,
         CalibrationRow.node_id == node_id,
@@ -72,7 +72,7 @@ def list_standing(session: Session, tenant_id: str, node_id: str) -> Sequence[Ca
 def get_current(
     session: Session, tenant_id: str, node_id: str, hardware_sha256: str
 ) -> CalibrationRow | None:
-    """The set of a node and hardware that counts, with all that it says."""
+    """Returns the active calibration of a node and hardware with its content."""
     statement = select(CalibrationRow).where(
         CalibrationRow.tenant_id == tenant_id,
         CalibrationRow.node_id == node_id,
@@ -83,7 +83,7 @@ def get_current(
 
 
 def get_last_number(session: Session, tenant_id: str, node_id: str, hardware_sha256: str) -> int:
-    """The number of the newest set of a node and hardware; 0 before the first."""
+    """Returns the number of the newest calibration of a node and hardware; 0 before the first."""
     statement = select(func.max(CalibrationRow.number)).where(
         CalibrationRow.tenant_id == tenant_id,
         CalibrationRow.node_id == node_id,
@@ -93,7 +93,10 @@ def get_last_number(session: Session, tenant_id: str, node_id: str, hardware_sha
 
 
 def _build_sound_condition() -> ColumnElement[bool]:
-    """That no set before it was withdrawn after it was drawn: it may rest on what that one brought."""
+    """Builds the condition that no earlier calibration was withdrawn after this one was drawn.
+
+    Otherwise it may rest on the results that the withdrawn one brought.
+    """
     earlier = aliased(CalibrationRow)
     return ~exists().where(
         earlier.tenant_id == CalibrationRow.tenant_id,
@@ -106,7 +109,7 @@ def _build_sound_condition() -> ColumnElement[bool]:
 
 
 def find_former(session: Session, row: CalibrationRow) -> CalibrationRow | None:
-    """The newest sound set that stood before a set of a node."""
+    """Returns the newest sound calibration that this one superseded."""
     statement = select(CalibrationRow).where(
         CalibrationRow.tenant_id == row.tenant_id,
         CalibrationRow.node_id == row.node_id,
@@ -119,7 +122,7 @@ def find_former(session: Session, row: CalibrationRow) -> CalibrationRow | None:
 
 
 def list_brought_results(session: Session, tenant_id: str, node_id: str, hardware_sha256: str) -> set[str]:
-    """Results that the sound sets of a node and hardware have brought which nobody has withdrawn."""
+    """Returns the results that the sound, not withdrawn calibrations of a node and hardware have brought."""
     statement = select(CalibrationRow.new_result_ids).where(
         CalibrationRow.tenant_id == tenant_id,
         CalibrationRow.node_id == node_id,
@@ -131,19 +134,19 @@ def list_brought_results(session: Session, tenant_id: str, node_id: str, hardwar
 
 
 class WithdrawnResults(NamedTuple):
-    """Results that no figure of a node may rest on any more."""
+    """Results of a node that are withdrawn, and that no figure may rest on any more."""
 
     ids: frozenset[str]
     until: datetime | None
-    """All that were received so far when everything of the node was withdrawn."""
+    """Results received up to this time are withdrawn, because everything of the node was."""
 
     def is_withdrawn(self, result_id: str, received_at: datetime) -> bool:
-        """Whether a result is one of them."""
+        """Returns true if a result is withdrawn."""
         return result_id in self.ids or (self.until is not None and received_at <= self.until)
 
 
 def get_withdrawn_results(session: Session, tenant_id: str, node_id: str) -> WithdrawnResults:
-    """The results of a node that were withdrawn."""
+    """Returns the withdrawn results of a node."""
     columns = (CalibrationRow.new_result_ids, CalibrationRow.takes_all, CalibrationRow.ended_at)
     statement = select(*columns).where(
         CalibrationRow.tenant_id == tenant_id,
@@ -158,7 +161,7 @@ def get_withdrawn_results(session: Session, tenant_id: str, node_id: str) -> Wit
 def end_calibration(
     session: Writer, row: CalibrationRow, state: str, reason: str | None = None, *, takes_all: bool = False
 ) -> None:
-    """Let a set count no more."""
+    """Ends a calibration, so that it no longer counts."""
     values = {
         "state": state,
         "reason": reason,
@@ -169,7 +172,7 @@ def end_calibration(
 
 
 def revive_calibration(session: Writer, row: CalibrationRow) -> None:
-    """Let a set that was superseded count again."""
+    """Reactivates a superseded calibration."""
     _update_row(session, row, {"state": ACTIVE, "ended_at": None})
 
 
@@ -182,7 +185,7 @@ def _update_row(session: Writer, row: CalibrationRow, values: Mapping[str, objec
 
 
 def list_runs(session: Session, tenant_id: str, run_ids: Collection[str]) -> Sequence[BenchmarkRunRow]:
-    """Runs with their suites."""
+    """Returns runs with their suites."""
     statement = select(BenchmarkRunRow).where(
         BenchmarkRunRow.tenant_id == tenant_id, BenchmarkRunRow.id.in_(run_ids)
     )
@@ -190,7 +193,7 @@ def list_runs(session: Session, tenant_id: str, run_ids: Collection[str]) -> Seq
 
 
 def get_inventory_sha256(session: Session, tenant_id: str, result_id: str) -> str:
-    """The digest of the inventory that a result was measured on, as its record says."""
+    """Returns the digest of the inventory that a result was measured on, from its record."""
     statement = select(BenchmarkResultRow.content).where(
         BenchmarkResultRow.tenant_id == tenant_id, BenchmarkResultRow.id == result_id
     )

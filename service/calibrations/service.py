@@ -1,4 +1,4 @@
-"""The rules of calibrations: drawn or imported once, never changed, superseded or withdrawn."""
+"""Rules of calibrations: drawn or imported once, never changed, superseded or withdrawn."""
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
@@ -64,12 +64,12 @@ __all__ = [
 BENCHMARKS = "benchmarks"
 IMPORT = "import"
 _MOST_RUNS = 20
-"""Runs that a drawing looks at: of suites of several tiers, each benchmark in some of them."""
+"""Most runs that are read for a calibration: of suites of several tiers, each benchmark in some of them."""
 _UNKNOWN = MeasuredScope("cuda", None, None, None, None, None)
 
 
 class TenantMeasurements(NamedTuple):
-    """What a tenant has measured, as planning knows it."""
+    """Measurements of a tenant as planning values."""
 
     calibrations: tuple[DeviceCalibration, ...] = ()
     answers: tuple[MeasuredAnswer, ...] = ()
@@ -79,7 +79,7 @@ NOTHING_MEASURED = TenantMeasurements()
 
 
 def build_planning_values(session: Reader, tenant_id: str) -> TenantMeasurements:
-    """The sets of a tenant that count, and the measured answers of those."""
+    """Returns the active calibrations of a tenant, and their measured answers."""
     rows = repository.list_active(session, tenant_id)
     return TenantMeasurements(
         tuple(parse_calibration(row.id, build_scope(row), row.figures) for row in rows),
@@ -88,13 +88,13 @@ def build_planning_values(session: Reader, tenant_id: str) -> TenantMeasurements
 
 
 def build_scope(row: CalibrationRow) -> MeasuredScope:
-    """Where the figures of a set apply."""
+    """Returns the scope of the figures of a calibration."""
     members = {name: getattr(row, name) for name in MeasuredScope._fields if name != "kind"}
     return MeasuredScope(kind=row.device, **members)
 
 
 class FittedSet(NamedTuple):
-    """A set that is drawn and not yet kept; one without figures says that there is nothing any more."""
+    """A calibration that is not stored yet. Without content, the node has no figures any more."""
 
     node_id: str
     scope: MeasuredScope
@@ -102,11 +102,11 @@ class FittedSet(NamedTuple):
     hardware_sha256: str
     content: Mapping[str, Any]
     received: Mapping[str, datetime]
-    """When each result came that was read, also those that no figure took: without the others it might."""
+    """Time of receipt of each result that was read, used or not: without the others it might be used."""
 
 
 def calibrate_node(session: Writer, tenant_id: str, node_id: str, reference: Calibration) -> tuple[str, ...]:
-    """Draw a set for each kind of device of a node from its accepted results; ids of those that are new."""
+    """Calibrates each kind of device of a node from its accepted results; returns the ids of new sets."""
     return store_calibrations(
         session, tenant_id, prepare_calibrations(session, tenant_id, node_id, reference)
     ).ids
@@ -115,7 +115,7 @@ def calibrate_node(session: Writer, tenant_id: str, node_id: str, reference: Cal
 def prepare_calibrations(
     session: Session, tenant_id: str, node_id: str, reference: Calibration
 ) -> list[FittedSet]:
-    """The sets that the accepted results of a node make now, one for each hardware that it measured."""
+    """Computes the sets of the accepted results of a node, one for each hardware that it measured."""
     withdrawn = repository.get_withdrawn_results(session, tenant_id, node_id)
     by_hardware: dict[str, list[BenchmarkResultRow]] = {}
     for row in list_accepted_results(session, tenant_id, node_id):
@@ -132,7 +132,7 @@ def prepare_calibrations(
 def _list_emptied(
     session: Session, tenant_id: str, node_id: str, by_hardware: Mapping[str, object]
 ) -> list[FittedSet]:
-    """Sets that still count although none of their results is accepted any more."""
+    """Returns empty sets for active calibrations none of whose results is accepted any more."""
     return [
         FittedSet(node_id, build_scope(row), row.hardware, row.hardware_sha256, {}, {})
         for row in repository.list_standing(session, tenant_id, node_id)
@@ -142,7 +142,7 @@ def _list_emptied(
 
 
 class _NodeReader:
-    """Reads what the results of one node rest on, each thing once."""
+    """Reads the results of one node and their context, each row once."""
 
     def __init__(self, session: Session, tenant_id: str, node_id: str, reference: Calibration) -> None:
         self._session, self._tenant_id, self._node_id = session, tenant_id, node_id
@@ -152,7 +152,7 @@ class _NodeReader:
     def prepare_calibration(
         self, hardware_sha256: str, rows: Sequence[BenchmarkResultRow]
     ) -> FittedSet | None:
-        """The set of one hardware, without figures where nothing says any; None where nobody knows it."""
+        """Computes the set of one hardware, empty without figures; None if the hardware is unknown."""
         newest = rows[-1]
         inventory = self._get_inventory(newest)
         if inventory is None:
@@ -181,7 +181,7 @@ class _NodeReader:
         )
 
     def _get_inventory(self, row: BenchmarkResultRow) -> NodeInventory | None:
-        """What the node was made of in the run of a result."""
+        """Returns the inventory of the node in the run of a result."""
         if row.run_id not in self._inventories:
             digest = repository.get_inventory_sha256(self._session, self._tenant_id, row.id)
             self._inventories[row.run_id] = nodes.get_inventory(self._session, self._node_id, digest)
@@ -190,7 +190,7 @@ class _NodeReader:
     def _select_driver_rows(
         self, rows: Sequence[BenchmarkResultRow], major: int | None
     ) -> list[BenchmarkResultRow]:
-        """The results of the last runs under the driver of the newest: another one is another device."""
+        """Returns results of the last runs with the newest driver: another driver is another device."""
         by_run = {row.run_id: row for row in rows}
         last: set[str] = set()
         for run_id, row in list(reversed(by_run.items()))[:_MOST_RUNS]:
@@ -215,16 +215,16 @@ class _NodeReader:
 
 
 class StoredSets(NamedTuple):
-    """The ids of the sets that are new, and what the audit says of those and of the ones they supersede."""
+    """Ids of the new calibrations, and the audit outcomes of those and of the ones that they supersede."""
 
     ids: tuple[str, ...]
     changes: tuple[WriteOutcome, ...]
 
 
 def store_calibrations(session: Writer, tenant_id: str, prepared: Sequence[FittedSet]) -> StoredSets:
-    """Keep what was drawn. What says nothing new is not kept again.
+    """Stores the prepared sets that differ from the stored ones.
 
-    Nor is what rests on results that were withdrawn since they were read: they are drawn without them soon.
+    A set that rests on results withdrawn since they were read is skipped: it is drawn without them soon.
     """
     catalog.lock_rows(session, tenant_id)
     ids: list[str] = []
@@ -241,7 +241,10 @@ def store_calibrations(session: Writer, tenant_id: str, prepared: Sequence[Fitte
 def _store_prepared(
     session: Writer, tenant_id: str, one: FittedSet
 ) -> tuple[CalibrationRow | None, tuple[WriteOutcome, ...]]:
-    """The set that is new, if it is, and the end of the one before."""
+    """Stores a set if it is new, and ends the one before.
+
+    Returns the new row and the audit outcome of the old one.
+    """
     node_id = one.node_id
     before = repository.get_current(session, tenant_id, node_id, one.hardware_sha256)
     if not one.content:
@@ -266,14 +269,14 @@ def _store_prepared(
         origin=BENCHMARKS,
         hardware=one.hardware,
         hardware_sha256=one.hardware_sha256,
-        # A set that brings nothing new, as after a change of verdicts, takes all with it that it read.
+        # A set that brings nothing new, as after a change of verdicts, claims all results that it read.
         new_result_ids=sorted(one.received.keys() - earlier or one.received),
     )
     return row, ended
 
 
 def _supersede_row(session: Writer, row: CalibrationRow | None) -> tuple[WriteOutcome, ...]:
-    """Let a set, if there is one, count no more; what the audit says of it."""
+    """Ends a calibration, if there is one, and returns the audit outcome."""
     if row is None:
         return ()
     before = to_summary(row)
@@ -282,9 +285,9 @@ def _supersede_row(session: Writer, row: CalibrationRow | None) -> tuple[WriteOu
 
 
 def store_imported(session: Writer, tenant_id: str, drawn: MeasuredSet, rests_on: Mapping[str, Any]) -> str:
-    """Store what was read elsewhere as a set of its own; its id.
+    """Stores imported measurements as a set of their own, and returns its id.
 
-    ``rests_on`` says where it comes from. The caller writes what the audit says of it.
+    ``rests_on`` identifies the import. The caller records it in the audit.
     """
     catalog.take_next_revision(session, tenant_id)
     of_device = drawn.calibration
@@ -325,11 +328,11 @@ def _compute_digest(scope: MeasuredScope, content: Mapping[str, Any]) -> str:
 
 
 def withdraw_calibration(session: Writer, tenant_id: str, calibration_id: str, reason: str) -> WriteOutcome:
-    """Let a set count no more, for good; the one that it superseded counts again.
+    """Withdraws a set for good; the one that it superseded counts again.
 
-    The results that it brought are never drawn from again: what else rests on them is drawn anew.
+    The results that it brought are never used again; other sets that rest on them are drawn anew.
     """
-    # First, because it locks: of two that withdraw or draw at a time the second sees what the first did.
+    # This comes first because it locks: of two concurrent changes the second sees the result of the first.
     revision = catalog.take_next_revision(session, tenant_id)
     row = repository.get_calibration(session, tenant_id, calibration_id)
     if row is None:
@@ -356,7 +359,7 @@ def withdraw_calibration(session: Writer, tenant_id: str, calibration_id: str, r
 
 
 def withdraw_node_calibrations(session: Writer, tenant_id: str, node_id: str, reason: str) -> WriteOutcome:
-    """Let nothing count that a node has measured so far; later runs make new sets."""
+    """Withdraws everything that a node has measured so far; later runs make new sets."""
     revision = catalog.take_next_revision(session, tenant_id)
     rows = repository.list_standing(session, tenant_id, node_id)
     if not rows:
@@ -376,7 +379,7 @@ def withdraw_node_calibrations(session: Writer, tenant_id: str, node_id: str, re
 
 
 class SetState(NamedTuple):
-    """Whether a set counts, and if not why and since when."""
+    """State of a set, with the reason and the time of its end if it no longer counts."""
 
     state: str
     reason: str | None
@@ -384,7 +387,7 @@ class SetState(NamedTuple):
 
 
 def get_states(session: Session, tenant_id: str, ids: Collection[str]) -> dict[str, SetState]:
-    """How sets of a tenant stand, by id."""
+    """Returns the states of sets of a tenant, by id."""
     rows = repository.list_by_ids(session, tenant_id, ids)
     return {row.id: SetState(row.state, row.reason, row.ended_at) for row in rows}
 
@@ -410,12 +413,12 @@ _SHOWN = (
 
 
 def to_summary(row: CalibrationRow) -> dict[str, Any]:
-    """A set as callers see it in a list; what is unknown is absent."""
+    """Returns a set as lists show it; unknown members are absent."""
     return {name: value for name in _SHOWN if (value := getattr(row, name)) is not None}
 
 
 def get_calibration(session: Reader, tenant_id: str, calibration_id: str) -> dict[str, Any]:
-    """A set with every figure and what each rests on."""
+    """Returns a set with every figure and its sources."""
     row = repository.get_calibration(session, tenant_id, calibration_id)
     if row is None:
         raise CalibrationNotFound
@@ -428,7 +431,7 @@ def get_calibration(session: Reader, tenant_id: str, calibration_id: str) -> dic
 
 
 def _figure_to_response(entry: SetDocument) -> SetDocument:
-    """A figure with its unit, and its share of the limit."""
+    """Adds the unit to a figure, and its share of the limit."""
     told = {"unit": resolve_unit(entry["name"]), **entry}
     limit = entry.get("limit")
     return {**told, "share": entry["value"] / limit} if limit else told

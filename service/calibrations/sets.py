@@ -1,4 +1,4 @@
-"""A set as it is kept: every figure under its name, with what it rests on."""
+"""Stored sets: every figure under its name, with its sources."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -38,11 +38,11 @@ _UNITS = {
     OperatorQuantity.ATTENTION_HEAD: "elements",
     OperatorQuantity.EXPERT_VARIATION: "share",
 }
-"""Of constants of operators that are no FLOPs per second."""
+"""Units of constants of operators other than FLOPs per second."""
 
 
 def resolve_unit(name: str) -> str:
-    """The unit of a figure by its name: its end says it where there is one."""
+    """Returns the unit of a figure by its name, from its suffix if it has one."""
     match name.split("."):
         case ["operators", quantity, *_]:
             return _UNITS.get(OperatorQuantity(quantity), "flops_per_second")
@@ -55,24 +55,24 @@ def resolve_unit(name: str) -> str:
 
 
 class FigureSources(NamedTuple):
-    """What one figure was drawn from, and how."""
+    """Sources of one figure, and the method that computed it."""
 
     result_ids: tuple[str, ...] = ()
     run_ids: tuple[str, ...] = ()
     benchmarks: tuple[str, ...] = ()
     method: str = ""
-    """How the figure follows from them, in words."""
+    """Method by which the figure follows from the sources, in words."""
     conditions: Mapping[str, float | str] = {}
-    """Under which conditions they were measured: the middle of each number, a word where all agree."""
+    """Conditions of the measurements: the median of each number, and a text if all agree."""
 
 
 NOTHING = FigureSources()
 
 
 class MeasuredSet(NamedTuple):
-    """What was read of measurements: figures of a device, answers to whole questions, or both.
+    """Measurements that were read: figures of a device, answers to whole questions, or both.
 
-    Ids inside are not read: a set that is kept gives them its own.
+    Ids inside are ignored: a stored set assigns its own.
     """
 
     calibration: DeviceCalibration | None = None
@@ -80,12 +80,12 @@ class MeasuredSet(NamedTuple):
 
 
 def build_name(*parts: str | None) -> str:
-    """The name of a figure, such as operators.matrix_peak.bf16."""
+    """Builds the name of a figure, such as operators.matrix_peak.bf16."""
     return ".".join(part for part in parts if part)
 
 
 def list_figures(calibration: DeviceCalibration) -> Iterator[tuple[str, MeasuredFigure | Quantity]]:
-    """Every figure of a set under its name."""
+    """Yields every figure of a set under its name."""
     for (quantity, number_format), figure in calibration.operators.items():
         yield build_name("operators", quantity, number_format), figure
     for serving, figure in calibration.serving.items():
@@ -104,7 +104,7 @@ def list_figures(calibration: DeviceCalibration) -> Iterator[tuple[str, Measured
 def to_document(
     name: str, figure: MeasuredFigure | Quantity, rests_on: FigureSources = NOTHING
 ) -> SetDocument:
-    """A figure as it is kept; what is unknown is absent."""
+    """Returns a figure as it is stored; unknown members are absent."""
     return {"name": name, **_figure_to_document(figure), **_rest_to_document(rests_on)}
 
 
@@ -123,7 +123,7 @@ def _rest_to_document(rest: FigureSources) -> SetDocument:
 
 
 def parse_calibration(set_id: str, scope: MeasuredScope, entries: Sequence[SetDocument]) -> DeviceCalibration:
-    """A set as planning knows it, from the figures as they were kept."""
+    """Parses a stored set into planning values."""
     operators: dict[tuple[OperatorQuantity, NumberFormat | None], MeasuredFigure] = {}
     serving, power = {}, {}
     links: dict[str, dict[str, MeasuredFigure]] = {}
@@ -157,7 +157,7 @@ def parse_calibration(set_id: str, scope: MeasuredScope, entries: Sequence[SetDo
 
 
 def _parse_figure(entry: SetDocument) -> MeasuredFigure:
-    # PostgreSQL gives a large number of a document back as an integer.
+    # PostgreSQL returns a large number in a document as an integer.
     low, value, high = (float(entry[end]) for end in ("low", "value", "high"))
     limit = None if "limit" not in entry else float(entry["limit"])
     return MeasuredFigure(low, value, high, entry["runs"], limit, entry["source"])
@@ -173,7 +173,7 @@ _OF_THE_SET = frozenset({"id", "calibration_id"})
 
 
 def answers_to_documents(answers: Sequence[MeasuredAnswer]) -> list[SetDocument]:
-    """Measured answers as they are kept; their ids follow from that of their set."""
+    """Returns measured answers as they are stored; their ids derive from that of their set."""
     return [
         {name: value for name, value in answer._asdict().items() if name not in _OF_THE_SET}
         for answer in answers
@@ -181,7 +181,7 @@ def answers_to_documents(answers: Sequence[MeasuredAnswer]) -> list[SetDocument]
 
 
 def parse_answers(set_id: str, entries: Sequence[SetDocument]) -> tuple[MeasuredAnswer, ...]:
-    """Measured answers as planning knows them, each with the id of its set and its place there."""
+    """Parses stored answers into planning values, each with the id of its set and its position there."""
     return tuple(
         MeasuredAnswer(
             **{

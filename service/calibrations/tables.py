@@ -16,7 +16,7 @@ WITHDRAWN = "withdrawn"
 class CalibrationRow(Base):
     """One set of figures of one device. Only its state ever changes.
 
-    Those of one node and hardware are numbered; of them, one at most is active.
+    The sets of one node and hardware are numbered, and at most one of them is active.
     """
 
     __tablename__ = "calibrations"
@@ -33,7 +33,7 @@ class CalibrationRow(Base):
     """``benchmarks`` of a node, or an ``import``."""
     state: Mapped[str] = mapped_column(String(20))
     reason: Mapped[str | None] = mapped_column(Text)
-    """Why it was withdrawn."""
+    """Reason of the withdrawal."""
     device: Mapped[str] = mapped_column(String(10))
     node_id: Mapped[str | None] = mapped_column(String(100))
     hardware: Mapped[str | None] = mapped_column(Text)
@@ -43,19 +43,19 @@ class CalibrationRow(Base):
     power_limit_watts: Mapped[float | None] = mapped_column(Float)
     driver_major: Mapped[int | None] = mapped_column(BigInteger)
     figures: Mapped[list[dict[str, Any]]] = mapped_column(Json, deferred=True, deferred_group="content")
-    """Each with what it rests on."""
+    """Figures, each with its sources."""
     fits: Mapped[list[dict[str, Any]]] = mapped_column(Json, deferred=True, deferred_group="content")
-    """Lines through the times of messages, with what they leave."""
+    """Lines through the times of messages, with their residuals."""
     answers: Mapped[list[dict[str, Any]]] = mapped_column(Json, deferred=True, deferred_group="content")
     """Measured end-to-end figures beside their questions."""
     rests_on: Mapped[dict[str, Any] | None] = mapped_column(Json)
-    """Of an import: which one."""
+    """Identity of the import, absent for benchmarks."""
     new_result_ids: Mapped[list[str]] = mapped_column(Json, deferred=True)
-    """Results that no earlier set of the node has brought, else all that it read: withdrawn with this one."""
+    """Results that no earlier set of the node has brought, or else all that it read; withdrawn with it."""
     takes_all: Mapped[bool] = mapped_column(Boolean, default=False)
-    """Whether all that the node had measured was withdrawn with it."""
+    """True if everything that the node had measured was withdrawn with this set."""
     content_sha256: Mapped[str] = mapped_column(String(64))
-    """Of figures, fits and answers: what is drawn anew and is the same is no new set."""
+    """Digest of figures, fits and answers: an equal set is not stored again."""
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)
     ended_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
-    """When it was superseded or withdrawn."""
+    """Time when it was superseded or withdrawn."""

@@ -1,4 +1,4 @@
-"""What a change of question files costs, for those who review it: at the terminal and in pull requests."""
+"""The `diff` command: effects of changed question files, for reviewers at a terminal or of a pull request."""
 
 import json
 import re
@@ -22,38 +22,39 @@ _LIMIT: Final = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,9})?) ?(%|[A-Z]{3})")
 
 
 class DiffFormat(StrEnum):
-    """How a difference is told."""
+    """Format of the comparison."""
 
     MARKDOWN = "markdown"
     JSON = "json"
 
 
 class CostLimit(NamedTuple):
-    """By how much all files together may cost more."""
+    """The limit of `--fail-above`: the most that all files together may cost more."""
 
     amount: Decimal
     unit: str
-    """A currency, or %."""
+    """A currency code, or %."""
 
 
 def diff(
-    base: Annotated[Path, typer.Argument(help="A question as JSON, or a directory of them, before.")],
-    head: Annotated[Path, typer.Argument(help="The same afterwards; either may be absent.")],
+    base: Annotated[Path, typer.Argument(help="Question as JSON, or directory of them, before.")],
+    head: Annotated[Path, typer.Argument(help="The same after the change; either may be absent.")],
     *,
     url: Annotated[
         str | None,
-        typer.Option(help=f"A running service to ask, with the key in {plan_cli.KEY_VARIABLE}."),
+        typer.Option(help=f"Address of a running service; its key is read from {plan_cli.KEY_VARIABLE}."),
     ] = None,
-    as_format: Annotated[DiffFormat, typer.Option("--format", help="How to tell it.")] = DiffFormat.MARKDOWN,
+    as_format: Annotated[DiffFormat, typer.Option("--format", help="Output format.")] = DiffFormat.MARKDOWN,
     fail_above: Annotated[
         str | None,
-        typer.Option(help='Exit with 3 where all files cost more than that, such as "10%" or "5000 USD".'),
+        typer.Option(help='Exit with 3 if the total cost rises by more, such as "10%" or "5000 USD".'),
     ] = None,
 ) -> None:
-    """Tell what changed questions cost, take, draw and emit: before, after, and by which setting.
+    """Compare the figures of changed questions before and after, and attribute each difference to settings.
 
-    A file is a question of an estimate, a body of POST /v1/quotes with operation and request, or the question
-    of a plan. Exits with 1 where one has no answer afterwards, with 3 above the limit.
+    The figures are cost, time, energy, power, emissions and others. A file is a question of an estimate, a
+    body of POST /v1/quotes with operation and request, or the question of a plan. Exits with 1 if a question
+    has no answer after the change, and with 3 above the limit.
     """
     from service.cli.diff_figures import compare_pair, list_unknown, sum_totals  # noqa: PLC0415  # others start faster without
     from service.cli.diff_markdown import render_markdown  # noqa: PLC0415
@@ -87,12 +88,12 @@ def _parse_limit(text: str | None) -> CostLimit | None:
         return None
     found = _LIMIT.fullmatch(text.strip())
     if not found:
-        raise typer.BadParameter('--fail-above is a share or an amount, such as "10%" or "5000 USD"')
+        raise typer.BadParameter('--fail-above takes a share or an amount, such as "10%" or "5000 USD"')
     return CostLimit(Decimal(found[1]), found[2])
 
 
 def _is_exceeded(limit: CostLimit, found: Mapping[str, Any]) -> bool:
-    """Whether the files cost more than they may; a cost that is not known is more."""
+    """Returns true if the files cost more than the limit allows. An unknown cost exceeds it."""
     if found["unknown"]:
         return True
     sums: Sequence[Mapping[str, str]] = found["totals"]
@@ -102,7 +103,7 @@ def _is_exceeded(limit: CostLimit, found: Mapping[str, Any]) -> bool:
             if more > limit.amount / 100 * old:
                 return True
         elif each["currency_code"] != limit.unit:
-            if more > 0:  # what another currency is worth is not known here
+            if more > 0:  # amounts in another currency cannot be converted here
                 return True
         elif more > limit.amount:
             return True
@@ -110,7 +111,7 @@ def _is_exceeded(limit: CostLimit, found: Mapping[str, Any]) -> bool:
 
 
 def _build_local_ask() -> "AnswerQuestion":
-    """Answers from the catalog of the data directory, or the shipped one."""
+    """Builds a function that answers from the catalog of the data directory, or from the shipped one."""
     from service.cli.diff_figures import QuestionRefusedError, extract_plan_figures, extract_quote_figures  # noqa: PLC0415
 
     catalog = plan_cli.load_local_catalog()
@@ -130,11 +131,11 @@ def _build_local_ask() -> "AnswerQuestion":
 
 
 def _ignore_progress(_done: int, _total: int) -> None:
-    """Nobody watches."""
+    """Ignores the progress, which is not shown here."""
 
 
 def _quote_question(asked: "FileQuestion", catalog: Any) -> Mapping[str, Any]:  # noqa: ANN401  # the snapshot, which needs the server
-    """What a quote of the question would say."""
+    """Returns the quote of a question, without storing it."""
     from pydantic import ValidationError  # noqa: PLC0415
     from pydantic_core import from_json, to_json  # noqa: PLC0415
 
@@ -153,7 +154,7 @@ def _quote_question(asked: "FileQuestion", catalog: Any) -> Mapping[str, Any]:  
     text = json.dumps(asked.question).encode()
     try:
         if name not in QUESTIONS:
-            wrong = FieldError("/operation", "UNKNOWN_OPERATION", f"is one of {', '.join(QUESTIONS)}")
+            wrong = FieldError("/operation", "UNKNOWN_OPERATION", f"must be one of {', '.join(QUESTIONS)}")
             raise Unprocessable("", wrong)
         try:
             question = QUESTIONS[name].model_validate_json(text)
@@ -178,7 +179,7 @@ def _quote_question(asked: "FileQuestion", catalog: Any) -> Mapping[str, Any]:  
 
 
 def _build_remote_ask(url: str) -> "AnswerQuestion":
-    """Answers of a running service, where nothing of it stays."""
+    """Builds a function that asks a running service, which stores nothing of it."""
     from service.cli.diff_figures import QuestionRefusedError, extract_plan_figures, extract_quote_figures  # noqa: PLC0415
 
     def ask_remote(asked: "FileQuestion") -> "AnsweredQuestion":

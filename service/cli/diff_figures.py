@@ -1,4 +1,4 @@
-"""What a change of a question does to its figures, and which of its settings does it."""
+"""Differences between the figures of two questions, and the settings that cause them."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal
@@ -33,18 +33,18 @@ HEADLINES: Final = (
     "supply",
     "layout",
 )
-"""In the order in which they are shown."""
+"""Figures in the order in which they are shown."""
 MOST_CAUSES: Final = 12
 """Most settings that are tried one by one."""
 _FREE: Final = ("memory", "throughput")
-"""Questions that ask for no cost."""
+"""Operations that have no cost."""
 _SIDES: Final = {"added": ("after",), "removed": ("before",), "changed": ("before", "after")}
 _SMALL_SHARE: Final = Decimal("0.01")
 _RATES: Final = HEADLINES[HEADLINES.index("step_seconds") : HEADLINES.index("supply")]
 
 
 class QuestionRefusedError(Exception):
-    """A question has no answer; each line is for the reader."""
+    """A question has no answer; each line is shown to the user."""
 
     def __init__(self, *lines: str) -> None:
         super().__init__(*lines)
@@ -52,7 +52,7 @@ class QuestionRefusedError(Exception):
 
 
 class AnsweredQuestion(NamedTuple):
-    """What a question is answered with."""
+    """The answer to a question: figures, warnings, gaps and versions."""
 
     figures: Mapping[str, Any]
     warnings: Sequence[Mapping[str, str]]
@@ -66,7 +66,7 @@ AnswerQuestion = Callable[[FileQuestion], AnsweredQuestion]
 
 
 def extract_quote_figures(quote: Mapping[str, Any]) -> AnsweredQuestion:
-    """The figures of a quote: its headlines, its devices and its rates."""
+    """Extracts the figures of a quote: its headlines, its devices and its rates."""
     figures = dict(quote["headlines"])
     if "accelerator_count" in quote:
         count, name = quote["accelerator_count"], quote.get("accelerator_id", "accelerators")
@@ -79,13 +79,13 @@ def extract_quote_figures(quote: Mapping[str, Any]) -> AnsweredQuestion:
 
 
 def extract_plan_figures(answer: Mapping[str, Any]) -> AnsweredQuestion:
-    """The figures of the first row of a plan.
+    """Extracts the figures of the first row of a plan.
 
     Raises:
-        QuestionRefusedError: nothing keeps to its constraints.
+        QuestionRefusedError: No configuration satisfies the constraints.
     """
     if not answer["rows"]:
-        raise QuestionRefusedError("no configuration keeps to the constraints")
+        raise QuestionRefusedError("no configuration satisfies the constraints")
     row = answer["rows"][0]
     figures = {name: row[name] for name in HEADLINES if isinstance(row.get(name), dict)}
     figures["accelerators"] = f"{row['accelerator_count']:,} x {row['accelerator_id']}"
@@ -104,7 +104,7 @@ def _is_first(gap: Mapping[str, str]) -> bool:
 
 
 def compute_difference(name: str, before: Any, after: Any) -> dict[str, Any]:  # noqa: ANN401  # figures are of every kind
-    """A figure on both sides, absent where it is not known; and how it moved, as quotes are compared."""
+    """Returns both sides of a figure, if known, and their difference as in a comparison of quotes."""
     sides = (("before", before), ("after", after))
     found = {"name": name, **{side: value for side, value in sides if value is not None}}
     documents = ({} if value is None else {name: value} for value in (before, after))
@@ -116,7 +116,7 @@ def compute_difference(name: str, before: Any, after: Any) -> dict[str, Any]:  #
 def list_differences(
     before: AnsweredQuestion | None, after: AnsweredQuestion | None
 ) -> Iterator[dict[str, Any]]:
-    """Every figure that either side has."""
+    """Yields the difference of every figure that either side has."""
     for name in HEADLINES:
         sides = [None if side is None else side.figures.get(name) for side in (before, after)]
         if sides != [None, None]:
@@ -124,7 +124,7 @@ def list_differences(
 
 
 def compare_pair(pair: FilePair, ask: AnswerQuestion) -> dict[str, Any]:
-    """What becomes of a file."""
+    """Returns the comparison of a file before and after the change."""
     sides = {"before": pair.before, "after": pair.after}
     answers: dict[str, AnsweredQuestion | None] = {}
     last = pair.after or pair.before
@@ -171,8 +171,8 @@ def _attribute_settings(
     changes: list[ChangedSetting],
     ask: AnswerQuestion,
 ) -> dict[str, Any]:
-    """What each setting does alone; those that make no sense alone are tried together."""
-    if len(changes) < 2:  # noqa: PLR2004  # a single one does all of it
+    """Returns the effect of each setting alone; settings without an answer alone are tried together."""
+    if len(changes) < 2:  # noqa: PLR2004  # a single setting causes the whole difference
         return {}
     causes: list[dict[str, Any]] = []
     tied: list[ChangedSetting] = []
@@ -202,12 +202,12 @@ def _apply_changes(
 
 
 def is_moved(figure: Mapping[str, Any]) -> bool:
-    """Whether the sides of a figure differ."""
+    """Returns true if the sides of a figure differ."""
     return bool(figure.get("before") != figure.get("after"))
 
 
 def _compute_rest(whole: list[dict[str, Any]], causes: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """What of each difference no single setting does."""
+    """Returns the part of each difference that no single setting causes."""
     found = []
     for figure in whole:
         parts = [each for cause in causes for each in cause["figures"] if each["name"] == figure["name"]]
@@ -224,7 +224,7 @@ def _compute_rest(whole: list[dict[str, Any]], causes: list[dict[str, Any]]) -> 
 
 
 def sum_totals(files: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """What the files cost in all, by currency: those whose cost is known wherever they are there."""
+    """Sums the cost of the files by currency; files with an unknown cost on an existing side are left out."""
     sums: dict[str, list[Decimal]] = {}
     for file in files:
         total: Mapping[str, Any] = next((each for each in file["figures"] if each["name"] == "total"), {})
@@ -241,7 +241,7 @@ def sum_totals(files: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def list_unknown(files: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Files whose cost afterwards is not known, although it was before or their question asks for it."""
+    """Returns files whose cost after the change is unknown, though it was known or was asked for."""
     return [file["file"] for file in files if file["change"] != "removed" and _lacks_total(file)]
 
 

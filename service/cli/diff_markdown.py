@@ -1,4 +1,4 @@
-"""A difference of questions as a comment of a pull request."""
+"""Comparison of questions as a comment of a pull request."""
 
 import json
 import re
@@ -10,9 +10,9 @@ from service.cli.diff_figures import MOST_CAUSES, is_moved
 from service.cli.terminal import format_in_unit
 
 MARKER: Final = "<!-- ironlaw diff -->"
-"""By it the comment is found again, to be updated in place."""
+"""Mark by which the comment is found again, to be updated in place."""
 MOST_CHARACTERS: Final = 60_000
-"""Of a comment; 65,536 are what GitHub takes."""
+"""Longest comment, in characters; GitHub accepts 65,536."""
 _NAMES: Final = {
     "total": "cost",
     "duration_seconds": "time",
@@ -31,7 +31,7 @@ _PLAIN: Final = re.compile(r"[^A-Za-z0-9 .,/+()'-]")
 
 
 def render_markdown(found: Mapping[str, Any]) -> str:
-    """The whole comment; details of the last files are left out where they are too many."""
+    """Renders the whole comment; details of the last files are left out if there are too many."""
     files: Sequence[Mapping[str, Any]] = found["files"]
     text = "\n".join([MARKER, *_render_summary(found)])
     for place, file in enumerate(files):
@@ -55,7 +55,7 @@ def _render_summary(found: Mapping[str, Any]) -> Iterator[str]:
         for each in found["totals"]
     ]
     if found["unknown"]:
-        moved.append(f"{len(found['unknown'])} not known")
+        moved.append(f"{len(found['unknown'])} unknown")
     yield f"### Capacity: {', '.join(moved) if moved else 'no cost to compare'}"
     yield ""
     yield "| question | cost before | cost after | difference | time |"
@@ -72,7 +72,7 @@ def _render_summary(found: Mapping[str, Any]) -> Iterator[str]:
     if found["unknown"]:
         yield ""
         names = ", ".join(format_code(name) for name in found["unknown"])
-        yield f"The cost afterwards is not known of {names}."
+        yield f"The cost after the change is unknown for {names}."
     if "limit" in found:
         yield ""
         yield f"**{format_plain(found['limit'])}**" if found["exceeds"] else format_plain(found["limit"])
@@ -94,10 +94,10 @@ def _render_details(file: Mapping[str, Any]) -> Iterator[str]:
             yield f"| {_format_title(each['name'])} | {' | '.join(sides)} | {change} |"
         yield ""
     elif file["figures"]:
-        yield "No figure moves."
+        yield "No figure changes."
         yield ""
     yield from _render_settings(file)
-    for title, name in (("To mind since the change", "new_warnings"), ("Not known since", "new_gaps")):
+    for title, name in (("New warnings", "new_warnings"), ("New gaps", "new_gaps")):
         if file.get(name):
             yield f"{title}:"
             yield from (
@@ -111,7 +111,7 @@ def _render_details(file: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _render_settings(file: Mapping[str, Any]) -> Iterator[str]:
-    """What changed in the file, with what each setting does by itself."""
+    """Renders the settings that changed in the file, with the effect of each alone."""
     changed = {each["pointer"]: each for each in file.get("settings", [])}
     if not changed:
         return
@@ -129,11 +129,11 @@ def _render_settings(file: Mapping[str, Any]) -> Iterator[str]:
     for cause in file.get("causes", []):
         if len(cause["pointers"]) > 1:
             names = ", ".join(format_code(pointer) for pointer in cause["pointers"])
-            yield f"{names} have an answer together only: what they do is said of all of them."
+            yield f"{names} have an answer only together: the effect is that of all of them."
             yield ""
     for rest in file.get("interplay", []):
         if rest["name"] in _EFFECTS:
-            yield f"Together they move the {_format_title(rest['name'])} by another {_format_amount(rest)}."
+            yield f"Together they change the {_format_title(rest['name'])} by another {_format_amount(rest)}."
             yield ""
     if file.get("untried"):
         names = ", ".join(format_code(pointer) for pointer in file["untried"][:MOST_CAUSES])
@@ -151,13 +151,13 @@ def _format_effect(figures: Mapping[str, Any], name: str, *, known: bool) -> str
 
 
 def format_code(text: str) -> str:
-    """Text of somebody else as code: nothing in it is a link, a mention or markup."""
+    """Escapes text of other people as code: nothing in it is a link, a mention or markup."""
     shown = text if len(text) <= _MOST_TEXT else text[: _MOST_TEXT - 3] + "..."
     return f"<code>{_escape_text(shown)}</code>"
 
 
 def format_plain(text: str) -> str:
-    """A sentence of the service."""
+    """Escapes a sentence of the service."""
     return _escape_text(text.replace("@", "@ "))
 
 

@@ -1,4 +1,4 @@
-"""Questions in files: which of them changed between two states of a directory, and in which settings."""
+"""Questions in files: changed files between two states of a directory, and the settings that changed."""
 
 import json
 import os
@@ -11,22 +11,24 @@ from service.kit.http.problems import build_pointer
 MOST_FILES: Final = 200
 MOST_BYTES: Final = 4 * 1024 * 1024
 _WHOLE: Final = ("source", "kind", "distribution", "process", "strategy", "currency_code")
-"""Members that say what an object is: where one of them moves, the others mean something else."""
+"""Members that determine the kind of an object: if one of them changes, the other members change their
+meaning.
+"""
 
 
 class UnreadableFileError(Exception):
-    """A file is no question; the message names it."""
+    """A file that is not a readable question; the message names the file."""
 
 
 class FileQuestion(NamedTuple):
-    """A question, and of which kind it is: the name of an estimate, or plan."""
+    """A question and its operation: the name of an estimate, or `plan`."""
 
     operation: str
     question: Mapping[str, Any]
 
 
 class FilePair(NamedTuple):
-    """A file before and after; None where it is not there."""
+    """A file before and after the change; None where it does not exist."""
 
     name: str
     before: FileQuestion | None
@@ -34,7 +36,7 @@ class FilePair(NamedTuple):
 
 
 class ChangedSetting(NamedTuple):
-    """A member of a question that changed; without a value where it is left out."""
+    """A member of a question that changed; a side is empty where the member is left out."""
 
     pointer: str
     before: tuple[Any, ...]
@@ -43,20 +45,20 @@ class ChangedSetting(NamedTuple):
 
 
 def list_pairs(base: Path, head: Path) -> Iterator[FilePair]:
-    """The files of two directories, or two files, whose questions differ.
+    """Yields the files of two directories, or the two files, whose questions differ.
 
     Raises:
-        UnreadableFileError: there is neither, one is a link, there are too many of them, or one is no JSON
-        object.
+        UnreadableFileError: Neither path exists, a file is a link, there are too many, or one is not a JSON
+    object.
     """
     for path in (base, head):
         if path.is_symlink():
-            raise UnreadableFileError(f"{path}: a link, which is not followed")
+            raise UnreadableFileError(f"{path}: links are not followed")
     if not base.exists() and not head.exists():
-        raise UnreadableFileError("neither of the two is there")
+        raise UnreadableFileError("neither of the two paths exists")
     if base.is_file() or head.is_file():
         if base.is_dir() or head.is_dir():
-            raise UnreadableFileError("one of the two is a file and the other a directory")
+            raise UnreadableFileError("one of the two paths is a file and the other a directory")
         name, there = head.name if head.exists() else base.name, {"": (base, head)}
     else:
         name, there = (
@@ -72,7 +74,7 @@ def list_pairs(base: Path, head: Path) -> Iterator[FilePair]:
 
 
 def _list_names(directory: Path) -> set[str]:
-    """JSON files below a directory by their paths; links are not followed, whoever wrote them."""
+    """Returns the JSON files below a directory by their paths. Links are not followed."""
     found = set()
     for folder, _, files in os.walk(directory):
         for file in files:
@@ -80,7 +82,7 @@ def _list_names(directory: Path) -> set[str]:
             if file.endswith(".json") and not path.is_symlink():
                 found.add(path.relative_to(directory).as_posix())
     if len(found) > MOST_FILES:
-        raise UnreadableFileError(f"more than {MOST_FILES} files: give a directory of questions")
+        raise UnreadableFileError(f"more than {MOST_FILES} files; give a directory of questions")
     return found
 
 
@@ -88,20 +90,20 @@ def _read_question(path: Path) -> FileQuestion | None:
     if not path.exists():
         return None
     if path.stat().st_size > MOST_BYTES:
-        raise UnreadableFileError(f"{path}: more than {MOST_BYTES} bytes")
+        raise UnreadableFileError(f"{path}: the file has more than {MOST_BYTES} bytes")
     try:
         document = json.loads(path.read_bytes())
     except (ValueError, RecursionError):
-        raise UnreadableFileError(f"{path}: not JSON") from None
+        raise UnreadableFileError(f"{path}: the file is not JSON") from None
     if not isinstance(document, dict):
-        raise UnreadableFileError(f"{path}: not a JSON object")
+        raise UnreadableFileError(f"{path}: the file is not a JSON object")
     if isinstance(document.get("request"), dict) and isinstance(document.get("operation"), str):
         return FileQuestion(document["operation"], document["request"])
     return FileQuestion(detect_operation(document), document)
 
 
 def detect_operation(question: Mapping[str, Any]) -> str:
-    """The narrowest question that has all members of one; the broadest where none has."""
+    """Returns the narrowest estimate that has all members of the question; the broadest if none has."""
     from service.schemas.base import StrictModel  # noqa: PLC0415
     from service.schemas.estimates import (  # noqa: PLC0415  # the other commands start faster without them
         CostEstimateRequest,
@@ -124,7 +126,7 @@ def detect_operation(question: Mapping[str, Any]) -> str:
 
 
 def list_changed_settings(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[ChangedSetting]:
-    """What changed between two questions, member by member."""
+    """Returns the changes between two questions, member by member."""
     return list(_find_changes(before, after, ()))
 
 
@@ -146,7 +148,7 @@ def _find_changes(before: object, after: object, path: tuple[str | int, ...]) ->
 
 
 def _is_other_kind(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
-    """Whether two objects are of different kinds, so that members of one mean nothing in the other."""
+    """Returns true if two objects are of different kinds, so that their members cannot be compared."""
     return any(before.get(name) != after.get(name) for name in _WHOLE)
 
 
@@ -157,7 +159,7 @@ def _build_setting(
 
 
 def apply_settings(question: Mapping[str, Any], changes: list[ChangedSetting]) -> dict[str, Any]:
-    """A question with some of its settings changed to what they are afterwards."""
+    """Returns a question with some of its settings changed to their new values."""
     document: dict[str, Any] = json.loads(json.dumps(question))
     for change in changes:
         *way, last = change.path

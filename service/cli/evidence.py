@@ -1,4 +1,4 @@
-"""Commands of evidence: measurements of a tenant's own."""
+"""Commands of evidence: a tenant's own measurements."""
 
 import json
 from pathlib import Path
@@ -6,30 +6,30 @@ from typing import Annotated
 
 import typer
 
-app = typer.Typer(no_args_is_help=True, help="Measurements of a tenant's own.")
+app = typer.Typer(no_args_is_help=True, help="A tenant's own measurements.")
 
 
 @app.callback()
 def evidence() -> None:
-    """Keep ``import`` a command of its own though it is the only one."""
+    """Keeps ``import`` a subcommand although it is the only one."""
 
 
 @app.command("import")
 def import_evidence(
-    file: Annotated[typer.FileText, typer.Argument(help="The file of measurements; - is standard input.")],
+    file: Annotated[typer.FileText, typer.Argument(help="File of measurements; - is standard input.")],
     *,
     file_format: Annotated[
-        str, typer.Option("--format", help="Which program wrote it, such as vllm_bench; own_csv is our own.")
+        str, typer.Option("--format", help="Program that wrote the file, such as vllm_bench, or own_csv.")
     ],
     context: Annotated[
         Path | None,
-        typer.Option(help="JSON with what the file does not say: model, cluster, parallelism, workload."),
+        typer.Option(help="JSON of what the file lacks: model, cluster, parallelism, workload."),
     ] = None,
-    note: Annotated[str | None, typer.Option(help="Where the file comes from.")] = None,
-    tenant: Annotated[str, typer.Option(help="Tenant whose estimates it moves.")] = "default",
-    dry_run: Annotated[bool, typer.Option(help="Say what would count, and store nothing.")] = False,
+    note: Annotated[str | None, typer.Option(help="Source of the file.")] = None,
+    tenant: Annotated[str, typer.Option(help="Tenant that the evidence belongs to.")] = "default",
+    dry_run: Annotated[bool, typer.Option(help="Report what would be imported, without storing it.")] = False,
 ) -> None:
-    """Count the measurements of a file as evidence of a tenant."""
+    """Import the measurements of a file as evidence of a tenant."""
     from service.app.operator import Operator  # noqa: PLC0415
     from service.app.settings import Settings  # noqa: PLC0415
     from service.evidence.imports.schemas import EvidenceImportRequest  # noqa: PLC0415

@@ -34,15 +34,14 @@ app.command()(diff_cli.diff)
 START_SECONDS = 30.0
 ACCEPTS_PER_TURN = 16
 GRACEFUL_SECONDS = 6
-"""What requests under way get to finish once the service is told to stop; whoever told it usually kills it
-after ten seconds."""
+"""Seconds for open requests after the signal to stop; supervisors usually kill after ten seconds."""
 
 
-NEEDS_SERVER = "this command needs the server, which is not installed: pip install 'ironlaw[server]'"
+NEEDS_SERVER = "this command needs the server extra, which is not installed: pip install 'ironlaw[server]'"
 
 
 class EstimateOperation(StrEnum):
-    """The four questions."""
+    """The four estimates."""
 
     MEMORY = "memory"
     THROUGHPUT = "throughput"
@@ -67,9 +66,9 @@ def _load_settings() -> "Settings":
 @app.command()
 def serve(
     *,
-    ask: Annotated[bool, typer.Option(help="Ask the reference question once the service is up.")] = False,
+    ask: Annotated[bool, typer.Option(help="Answer the reference question once ready.")] = False,
 ) -> None:
-    """Serve the API; the embedded database is created, migrated and loaded first."""
+    """Serve the API, after creating, migrating and loading the embedded database."""
     import uvicorn  # noqa: PLC0415  # the other commands start faster without it
 
     from service.app.application import attach_database, create_app  # noqa: PLC0415
@@ -81,7 +80,7 @@ def serve(
     settings = _load_settings()
     is_v6 = ":" in settings.host
     family = socket.AF_INET6 if is_v6 else socket.AF_INET
-    # A port that is taken is told before the database is touched.
+    # A port that is in use is reported before the database is touched.
     listening = socket.create_server((settings.host, settings.port), family=family)
     host = f"[{settings.host}]" if is_v6 else settings.host
     address = f"http://{host}:{listening.getsockname()[1]}"
@@ -113,7 +112,7 @@ def serve(
 
 
 def _build_server(config: Any, state: Any) -> Any:  # noqa: ANN401
-    """A server that is no longer ready from the moment in which it is told to stop."""
+    """Builds a server that reports itself not ready from the moment in which it is told to stop."""
     import uvicorn  # noqa: PLC0415
 
     class Draining(uvicorn.Server):
@@ -123,7 +122,7 @@ def _build_server(config: Any, state: Any) -> Any:  # noqa: ANN401
             super().handle_exit(sig, frame)
 
         async def shutdown(self, sockets: Any = None) -> None:  # noqa: ANN401
-            # Not when the requests have ended: chunks of jobs take their time too.
+            # Stop the jobs now, not after the requests have ended: their chunks take time too.
             if state.working is not None:
                 state.working.ask_to_stop()
             await super().shutdown(sockets)
@@ -132,13 +131,13 @@ def _build_server(config: Any, state: Any) -> Any:  # noqa: ANN401
 
 
 def _exempt_from_collection() -> None:
-    """Keep what lives as long as the process out of garbage collection."""
+    """Excludes objects that live as long as the process from garbage collection."""
     gc.collect()
     gc.freeze()
 
 
 def _ask_reference(address: str) -> None:
-    """Ask the service the reference question, as any client would, and print the answer."""
+    """Asks the service the reference question over HTTP, and prints the answer."""
     import httpx  # noqa: PLC0415
 
     from service.app.examples import REFERENCE_QUESTION  # noqa: PLC0415
@@ -182,7 +181,7 @@ def migrate() -> None:
 
 @worker.command()
 def background() -> None:
-    """Work on background jobs, beside or instead of the threads of the servers."""
+    """Run background jobs, in addition to or instead of the threads of the servers."""
     from service.app.background.service import JobDependencies, work_until_stopped  # noqa: PLC0415
     from service.app.storage import prepare_database  # noqa: PLC0415
     from service.audit.service import Writes  # noqa: PLC0415
@@ -193,7 +192,7 @@ def background() -> None:
 
     settings = _load_settings()
     if not settings.background_threads:
-        raise typer.BadParameter("IRONLAW_BACKGROUND_THREADS is 0: there is nothing to work with")
+        raise typer.BadParameter("IRONLAW_BACKGROUND_THREADS must be at least 1 for this command")
     configure_logs(as_json=settings.log_format == "json", stream=sys.stderr)
     database = Database(settings.database)
     typer.echo(prepare_database(database), err=True)
@@ -207,18 +206,18 @@ def background() -> None:
 
 @app.command()
 def estimate(
-    file: Annotated[typer.FileBinaryRead, typer.Argument(help="A question as JSON; - is standard input.")],
+    file: Annotated[typer.FileBinaryRead, typer.Argument(help="Question as JSON; - is standard input.")],
     operation: Annotated[
         EstimateOperation | None,
-        typer.Option(help="Which question; by default the one that the members of the file fit."),
+        typer.Option(help="Estimate to make. Defaults to the one that its members fit."),
     ] = None,
 ) -> None:
-    """Answer a question at the terminal, from the catalog of the data directory if there is one."""
+    """Answer a question, from the catalog of the data directory if there is one."""
     raise typer.Exit(_print_estimate(file.read(), operation))
 
 
 def _print_estimate(text: bytes, operation: EstimateOperation | None) -> int:
-    """Print the answer to a question, or what is wrong with it; the exit status."""
+    """Prints the answer to a question, or its errors, and returns the exit status."""
     from pydantic import ValidationError  # noqa: PLC0415
 
     from service.cli.terminal import print_answer  # noqa: PLC0415
@@ -251,7 +250,7 @@ _TELLING_MEMBERS: tuple[tuple[str, EstimateOperation], ...] = (
 
 
 def _detect_operation(text: bytes) -> EstimateOperation:
-    """The operation that a question's members belong to."""
+    """Returns the operation that the members of a question belong to."""
     try:
         members = json.loads(text)
     except ValueError:
@@ -272,14 +271,14 @@ def openapi() -> None:
 
 
 def _describe_error(error: Exception) -> str | None:
-    """What can be mended where the command was given, in one line; None for a defect of ours."""
+    """Returns a one-line message for an error that the user can correct, or None for a defect."""
     if isinstance(error, WorkerError | OSError):
         return str(error)
     return operator_cli.describe_operator_error(error) if find_spec("sqlalchemy") else None
 
 
 def main() -> None:
-    """Entry point of the ``ironlaw`` command."""
+    """Runs the ``ironlaw`` command."""
     try:
         app()
     except ModuleNotFoundError as error:

@@ -34,16 +34,17 @@ def _build_operator() -> "Operator":
 @keys_app.command("create")
 def create_key(
     *,
-    name: Annotated[str, typer.Option(help="What the key is for.")] = "created at the command line",
+    name: Annotated[str, typer.Option(help="Purpose of the key.")] = "created at the command line",
     tenant: Annotated[str, typer.Option(help="Tenant that the key acts for.")] = "default",
     scope: Annotated[list[str] | None, typer.Option(help="Scope, such as models:read; repeatable.")] = None,
-    admin: Annotated[bool, typer.Option(help="Every scope, those of the operator included.")] = False,
-    if_none: Annotated[bool, typer.Option(help="Do nothing where there is a key already.")] = False,
+    admin: Annotated[bool, typer.Option(help="Grant every scope, the operator's included.")] = False,
+    if_none: Annotated[bool, typer.Option(help="Do nothing if a key exists already.")] = False,
     to: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write it to a new file for its owner alone.")
+        Path | None,
+        typer.Option(metavar="FILE", help="Write the key to a new file that only its owner can read."),
     ] = None,
 ) -> None:
-    """Create a key and print it, or write it to a file; it is shown this once."""
+    """Create a key and print it, or write it to a file. It is shown only once."""
     from service.app.key_file import KeyFile  # noqa: PLC0415
     from service.app.operator import KeyExists  # noqa: PLC0415
 
@@ -55,12 +56,12 @@ def create_key(
             operator.create_key_file(KeyFile(to), name, tenant, scopes, admin=admin, first_only=if_none)
             typer.echo(f"wrote the key to {to}")
     except KeyExists:
-        typer.echo("there is a key already", err=True)
+        typer.echo("a key exists already", err=True)
 
 
 @keys_app.command("revoke")
 def revoke_key(
-    key_id: Annotated[str, typer.Argument(help="Id of the key: the middle part of it.")],
+    key_id: Annotated[str, typer.Argument(help="Id of the key, which is its middle part.")],
     *,
     tenant: Annotated[str, typer.Option(help="Tenant of the key.")] = "default",
 ) -> None:
@@ -75,7 +76,7 @@ def create_tenant(
     *,
     name: Annotated[str, typer.Option(help="Name of the tenant.")],
 ) -> None:
-    """Create a tenant; a key made for it is the way in."""
+    """Create a tenant. It is used with keys that are created for it."""
     _build_operator().create_tenant(tenant_id, name)
     typer.echo(f"created {tenant_id}")
 
@@ -83,9 +84,9 @@ def create_tenant(
 @tenants_app.command("export")
 def export_tenant(
     tenant_id: Annotated[str, typer.Argument(metavar="ID", help="Id of the tenant.")],
-    file: Annotated[Path, typer.Argument(help="The file to write; it must not exist yet.")],
+    file: Annotated[Path, typer.Argument(help="File to write; it must not exist.")],
 ) -> None:
-    """Write every row of a tenant to one file, a line of JSON each, for its owner alone."""
+    """Write every row of a tenant to one file, as lines of JSON, that only its owner can read."""
     _build_operator().export_tenant(tenant_id, file)
     typer.echo(f"exported {tenant_id}")
 
@@ -94,11 +95,11 @@ def export_tenant(
 def redact_tenant(
     tenant_id: Annotated[str, typer.Argument(metavar="ID", help="Id of the tenant.")],
     *,
-    yes: Annotated[bool, typer.Option("--yes", help="Delete; there is no way back.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Confirm the deletion, which cannot be undone.")] = False,
 ) -> None:
-    """Disable a tenant and delete everything of it but its audit chain, which then names nobody."""
+    """Disable a tenant and delete all its data except its audit chain, which then names nobody."""
     if not yes:
-        raise typer.BadParameter("this deletes for good; say so with --yes")
+        raise typer.BadParameter("this deletes data permanently; confirm it with --yes")
     _build_operator().redact_tenant(tenant_id)
     typer.echo(f"redacted {tenant_id}")
 
@@ -108,19 +109,19 @@ def verify_audit(
     *,
     expected_heads: Annotated[
         typer.FileText | None,
-        typer.Option(help="A file of exported heads, which the chains must reach; - is standard input."),
+        typer.Option(help="File of exported heads, which the chains must contain; - is standard input."),
     ] = None,
 ) -> None:
-    """Read the chain of every tenant; fails where an event was changed, dropped or reordered.
+    """Verify the audit chain of every tenant; fails if an event was changed, dropped or reordered.
 
-    So it does where anything that decides who may do what is not as the chain says that it is, where a tenant
-    is gone with its chain, and where a chain ends before a head that was exported.
+    It also fails if a row that grants access differs from its record in the chain, if a tenant is missing
+    together with its chain, and if a chain ends before an exported head.
     """
     raise typer.Exit(_report_audit(_build_operator(), expected_heads or ()))
 
 
 def _report_audit(operator: "Operator", exported: Iterable[str] = ()) -> int:
-    """Say for each tenant whether its record holds; the exit status."""
+    """Prints for each tenant if its audit chain is valid, and returns the exit status."""
     from service.audit.verification import parse_exported_heads  # noqa: PLC0415
 
     try:
@@ -130,12 +131,12 @@ def _report_audit(operator: "Operator", exported: Iterable[str] = ()) -> int:
     found = operator.verify_audit(expected)
     for each in found:
         verdict = each.verdict
-        state = "holds" if verdict.fault is None else f"BREAKS at event {verdict.fault.sequence}"
+        state = "valid" if verdict.fault is None else f"BROKEN at event {verdict.fault.sequence}"
         why = "" if verdict.fault is None else f": {verdict.fault.code}, {verdict.fault.detail}"
         typer.echo(f"{verdict.tenant_id}: {verdict.events} events, {state}{why}, head {verdict.head_hash}")
     for each in found:
         for resource, code in each.changed:
-            typer.echo(f"{each.verdict.tenant_id}: {resource} is NOT as it was recorded: {code}")
+            typer.echo(f"{each.verdict.tenant_id}: {resource} differs from its audit record: {code}")
         for gap in each.count_gaps():
             told = f"{gap['resource_count']} of {gap['collection']} cannot be verified: {gap['detail']}"
             typer.echo(f"{each.verdict.tenant_id}: {told}")
@@ -144,7 +145,7 @@ def _report_audit(operator: "Operator", exported: Iterable[str] = ()) -> int:
 
 @offers_app.command("import")
 def import_offers(
-    file: Annotated[typer.FileText, typer.Argument(help="The price list; - is standard input.")],
+    file: Annotated[typer.FileText, typer.Argument(help="Price list; - is standard input.")],
     *,
     list_format: Annotated[
         str,
@@ -153,15 +154,15 @@ def import_offers(
             help="skypilot, gpuhunt, gpuhunt_tpu, ec2instances, opencost_csv or opencost_json.",
         ),
     ],
-    as_of: Annotated[str, typer.Option(help="When the prices held, such as 2026-11-20.")],
-    citation: Annotated[str, typer.Option(help="Where the list comes from.")],
-    provider: Annotated[str | None, typer.Option(help="Whose prices these are, such as aws.")] = None,
+    as_of: Annotated[str, typer.Option(help="Date of the prices, such as 2026-11-20.")],
+    citation: Annotated[str, typer.Option(help="Source of the list.")],
+    provider: Annotated[str | None, typer.Option(help="Provider of the prices, such as aws.")] = None,
     accelerator: Annotated[
-        str | None, typer.Option(help="Accelerator that an OpenCost document prices.")
+        str | None, typer.Option(help="Accelerator of the prices in an OpenCost document.")
     ] = None,
-    tenant: Annotated[str, typer.Option(help="Tenant that the offers become of.")] = "default",
+    tenant: Annotated[str, typer.Option(help="Tenant that the offers belong to.")] = "default",
 ) -> None:
-    """Create or version the offers of a price list in the format of its publisher, all or none."""
+    """Import a price list in its publisher's format: create or version all its offers, or none."""
     from service.catalog.offers.schemas import PriceList  # noqa: PLC0415
 
     given = {
@@ -182,7 +183,7 @@ def import_offers(
 
 
 @app.command()
-def backup(file: Annotated[Path, typer.Argument(help="The file to write; it must not exist yet.")]) -> None:
+def backup(file: Annotated[Path, typer.Argument(help="File to write; it must not exist.")]) -> None:
     """Write a consistent copy of the database to one file, while the service runs."""
     from service.app.backup import write_backup  # noqa: PLC0415
     from service.app.settings import Settings  # noqa: PLC0415
@@ -193,20 +194,20 @@ def backup(file: Annotated[Path, typer.Argument(help="The file to write; it must
 
 @app.command()
 def backups(
-    folder: Annotated[Path, typer.Argument(help="The folder of the backups; it must exist.")],
+    folder: Annotated[Path, typer.Argument(help="Folder of the backups; it must exist.")],
     *,
-    every_hours: Annotated[float, typer.Option(min=0.01, help="Time from one to the next.")] = 24.0,
-    keep: Annotated[int, typer.Option(min=1, help="How many of the newest stay.")] = 14,
-    once: Annotated[bool, typer.Option("--once", help="Take one if it is due, and end.")] = False,
+    every_hours: Annotated[float, typer.Option(min=0.01, help="Hours between two backups.")] = 24.0,
+    keep: Annotated[int, typer.Option(min=1, help="Number of backups to keep.")] = 14,
+    once: Annotated[bool, typer.Option("--once", help="Take one backup if it is due, and exit.")] = False,
 ) -> None:
-    """Back up on a schedule while the service runs; each file is restored on trial before it counts."""
+    """Back up on a schedule while the service runs. Each file is verified by a trial restore."""
     from datetime import timedelta  # noqa: PLC0415
 
     from service.app.backups import Backups  # noqa: PLC0415
     from service.app.settings import Settings  # noqa: PLC0415
     from service.kit.database.engine import Database  # noqa: PLC0415
 
-    # The first process of a container ignores the signal unless it says what to do.
+    # The first process of a container ignores the signal unless it has a handler.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     database, kept, every = Database(Settings().database), Backups(folder), timedelta(hours=every_hours)
     with kept.lock_folder():
@@ -216,8 +217,8 @@ def backups(
 
 
 @app.command()
-def restore(file: Annotated[Path, typer.Argument(help="A file of `ironlaw backup`, of any engine.")]) -> None:
-    """Fill an empty database from a backup, and bring it up to date."""
+def restore(file: Annotated[Path, typer.Argument(help="File of `ironlaw backup`, from any engine.")]) -> None:
+    """Restore a backup into an empty database, and migrate it."""
     from service.app.backup import migrate_restored, restore_backup  # noqa: PLC0415
     from service.app.settings import Settings  # noqa: PLC0415
     from service.kit.database.engine import Database  # noqa: PLC0415
@@ -234,7 +235,7 @@ def _list_contents(contents: Iterable[Any]) -> None:
 
 
 def describe_operator_error(error: Exception) -> str | None:
-    """What an operator can mend, in one line; None for a defect of ours."""
+    """Returns a one-line message for an error that the operator can correct, or None for a defect."""
     from pydantic import ValidationError  # noqa: PLC0415
     from sqlalchemy.exc import ArgumentError, OperationalError  # noqa: PLC0415
 
@@ -266,7 +267,7 @@ def describe_operator_error(error: Exception) -> str | None:
 
 
 def _describe_fault(variable: str, item: Any) -> str:  # noqa: ANN401
-    """One thing that is wrong with a setting or an argument, without its value."""
+    """Describes one invalid setting or argument, without its value."""
     place = ".".join(str(part) for part in item["loc"])
     if variable and place:
         place = f"{variable}{place.upper()}"

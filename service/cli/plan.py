@@ -1,4 +1,4 @@
-"""The best configuration for some work, at the terminal: worked out here, or by a running service."""
+"""The `plan` command: searches for the best configuration, in this process or by a running service."""
 
 import json
 import os
@@ -24,23 +24,23 @@ if TYPE_CHECKING:
     from service.resolve.catalog import CatalogView
 
 KEY_VARIABLE: Final = "IRONLAW_API_KEY"
-"""Where the key of a service is; an argument would be seen by everyone on the host."""
+"""Environment variable of the API key; an argument would be visible to everyone on the host."""
 REFUSED: Final = 1
 NOTHING_LEFT: Final = 3
 CANCELLED: Final = 130
-"""Of a command that an interrupt ends, as shells count it."""
+"""Exit status after an interrupt, as shells define it."""
 _FEW_CANDIDATES: Final = 50_000
-"""What is searched sooner than processes start."""
+"""Most candidates that are searched faster in one process than in several."""
 _POLL_SECONDS: Final = 0.25
 _TIMEOUT_SECONDS: Final = 60.0
-"""A small search is answered while the caller waits."""
+"""Timeout of a request; a small search is answered while the caller waits."""
 
 ReportProgress = Callable[[int, int], None]
-"""Told how many candidates are decided, and of how many."""
+"""Is called with the number of decided candidates and their total."""
 
 
 class PlanRefusedError(Exception):
-    """The question or the service says no; each line is for the reader."""
+    """The question was refused; each line is shown to the user."""
 
     def __init__(self, *lines: str) -> None:
         super().__init__(*lines)
@@ -48,32 +48,30 @@ class PlanRefusedError(Exception):
 
 
 def plan(
-    file: Annotated[typer.FileBinaryRead, typer.Argument(help="A question as JSON; - is standard input.")],
+    file: Annotated[typer.FileBinaryRead, typer.Argument(help="Question as JSON; - is standard input.")],
     *,
     url: Annotated[
-        str | None, typer.Option(help=f"A running service to ask, with the key in {KEY_VARIABLE}.")
+        str | None, typer.Option(help=f"Address of a running service; its key is read from {KEY_VARIABLE}.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the answer as JSON.")] = False,
     processes: Annotated[
-        int | None, typer.Option(min=1, help="Processes that search; as many as cores when left out.")
+        int | None, typer.Option(min=1, help="Number of processes. Defaults to the number of cores.")
     ] = None,
     configuration: Annotated[
         list[str] | None,
         typer.Option(
-            help="A configuration in use to be ranked with the rest, as TOOL=FILE of megatron_lm, deepspeed, "
+            help="Configuration in use to rank with the rest, as TOOL=FILE of megatron_lm, deepspeed,  "
             "torchtitan, vllm or sglang; repeatable."
         ),
     ] = None,
     on: Annotated[
         str | None,
-        typer.Option(
-            help="What --configuration runs on, as ACCELERATOR:COUNT; the only owned nodes if left out."
-        ),
+        typer.Option(help="Devices of --configuration, as ACCELERATOR:COUNT. Defaults to the only supply."),
     ] = None,
 ) -> None:
-    """Find the best configuration for some work: what to run it on, laid out how, and what that costs.
+    """Find the best configuration for a workload: its devices, its layout and its cost.
 
-    Exits with 1 where the question is refused, with 3 where nothing keeps to its constraints.
+    Exits with 1 if the question is refused, and with 3 if no configuration satisfies the constraints.
     """
     from service.cli.plan_answer import print_plan  # noqa: PLC0415  # the other commands start faster without it
 
@@ -97,7 +95,7 @@ def plan(
 
 @contextmanager
 def _open_progress() -> Iterator[ReportProgress]:
-    """A bar on standard error while candidates are decided, where that is a terminal."""
+    """Shows a progress bar on standard error while candidates are decided, if that is a terminal."""
     from rich.console import Console  # noqa: PLC0415
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn  # noqa: PLC0415
 
@@ -119,7 +117,7 @@ def _advance_bar(progress: "Progress", tasks: "list[TaskID]", done: int, total: 
 
 
 def _add_configurations(text: bytes, given: list[str], on: str | None) -> bytes:
-    """The question with configurations in use among those that it ranks."""
+    """Returns the question with configurations in use added to those that it ranks."""
     if not given:
         return text
 
@@ -133,14 +131,14 @@ def _add_configurations(text: bytes, given: list[str], on: str | None) -> bytes:
     try:
         PlanRequest.model_validate_json(text)
     except ValidationError:
-        return text  # what is wrong with it is told where it is asked
+        return text  # its errors are reported when it is asked
     question = json.loads(text)
     workload, known = question["workload"], [*question.get("owned", []), *question.get("rented", [])]
     cluster = _parse_cluster(on, known)
     for each in given:
         tool, _, path = each.partition("=")
         if tool not in TABLE or not path:
-            raise typer.BadParameter(f"--configuration is TOOL=FILE, the tool one of {', '.join(TABLE)}")
+            raise typer.BadParameter(f"--configuration takes TOOL=FILE; TOOL is one of {', '.join(TABLE)}")
         try:
             read = read_configuration(Path(path).name, tool, Path(path).read_text(), workload, cluster)
         except PlanningError as error:
@@ -159,12 +157,12 @@ def _parse_cluster(on: str | None, known: list[Mapping[str, Any]]) -> Mapping[st
         return cluster
     name, _, count = on.partition(":")
     if not count.isdecimal():
-        raise typer.BadParameter("--on is ACCELERATOR:COUNT, such as h100-sxm:64")
+        raise typer.BadParameter("--on takes ACCELERATOR:COUNT, such as h100-sxm:64")
     return {"accelerator": {"source": "catalog", "id": name}, "accelerator_count": int(count)}
 
 
 def search_locally(text: bytes, processes: int | None, advance: ReportProgress) -> dict[str, Any]:
-    """The answer of a search in this process and others of this host."""
+    """Searches in processes of this host and returns the answer."""
     from pydantic import ValidationError  # noqa: PLC0415
     from pydantic_core import from_json, to_json  # noqa: PLC0415
 
@@ -186,15 +184,13 @@ def search_locally(text: bytes, processes: int | None, advance: ReportProgress) 
     except Problem as problem:
         raise to_refusal(problem) from problem
     except BrokenProcessPool as error:
-        raise PlanRefusedError(
-            "ironlaw: a process that searched has died; --processes 1 needs none"
-        ) from error
+        raise PlanRefusedError("ironlaw: a search process died; try --processes 1") from error
     told: dict[str, Any] = from_json(to_json(found))
     return told
 
 
 def to_refusal(problem: "Problem") -> PlanRefusedError:
-    """A problem as it is told at the terminal."""
+    """Converts a problem to lines for the terminal."""
     fields = (
         f"  {field.pointer or 'the question'}: {field.detail} ({field.code})" for field in problem.errors
     )
@@ -202,7 +198,7 @@ def to_refusal(problem: "Problem") -> PlanRefusedError:
 
 
 def load_local_catalog() -> "CatalogView":
-    """The catalog of the configured database, or the shipped one where there is none yet."""
+    """Returns the catalog of the configured database, or the shipped one if there is no database yet."""
     from service.app.settings import Settings  # noqa: PLC0415  # needs the extra `server`
     from service.app.storage import check_schema  # noqa: PLC0415
     from service.evidence.snapshot import SnapshotStore, build_shipped_snapshot  # noqa: PLC0415
@@ -226,7 +222,7 @@ def _search_pieces(
     processes: int | None,
     advance: ReportProgress,
 ) -> "list[SearchOutcome]":
-    """What becomes of each piece, in their order."""
+    """Searches the pieces and returns their outcomes in the same order."""
     pieces = prepared.pieces
     total = sum(piece.candidates for piece in pieces)
     workers = min(processes or os.cpu_count() or 1, len(pieces))
@@ -243,8 +239,8 @@ def _search_pieces(
 def _iterate_outcomes(
     text: bytes, prepared: "PreparedSearch", catalog: "CatalogView", workers: int, total: int
 ) -> "Iterator[tuple[int, SearchOutcome]]":
-    """Pieces as they are done, with their places."""
-    if workers < 2 or total <= _FEW_CANDIDATES:  # noqa: PLR2004  # one is this process
+    """Yields the outcomes as they are finished, with the positions of their pieces."""
+    if workers < 2 or total <= _FEW_CANDIDATES:  # noqa: PLR2004  # a single worker is this process
         _SearchProcess.question, _SearchProcess.catalog = prepared.question, catalog
         yield from ((place, _search_piece(piece)) for place, piece in enumerate(prepared.pieces))
         return
@@ -261,7 +257,7 @@ def _iterate_outcomes(
 
 @contextmanager
 def _open_pool(text: bytes, revision: int, workers: int) -> Iterator[ProcessPoolExecutor]:
-    """Processes that search pieces of a question; what they work on ends with an interrupt."""
+    """Opens a pool of processes that search pieces of a question; an interrupt terminates them."""
     # Forked processes would share locks of threads that they do not have, such as the progress bar's.
     pool = ProcessPoolExecutor(workers, get_context("spawn"), _prepare_process, (text, revision))
     try:
@@ -278,7 +274,7 @@ def _open_pool(text: bytes, revision: int, workers: int) -> Iterator[ProcessPool
 
 @contextmanager
 def _block_interrupts() -> Iterator[None]:
-    """Hold interrupts back; processes that begin meanwhile never see one: the command itself ends them."""
+    """Blocks interrupts; processes started meanwhile inherit this, and the command itself ends them."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -287,20 +283,20 @@ def _block_interrupts() -> Iterator[None]:
 
 
 class _SearchProcess:
-    """What a process searches: set once, since it is the same for all of its pieces."""
+    """Question and catalog of a process, set once because they are the same for all of its pieces."""
 
     question: Any = None
     catalog: Any = None
 
 
 def _prepare_process(text: bytes, revision: int) -> None:
-    """Make a process ready to search pieces of a question, under the catalog that cut them."""
+    """Prepares a process to search pieces of a question, under the catalog that they were cut for."""
     from service.schemas.plans import PlanRequest  # noqa: PLC0415
 
     _SearchProcess.question = PlanRequest.model_validate_json(text)
     _SearchProcess.catalog = load_local_catalog()
     if _SearchProcess.catalog.revision != revision:
-        raise RuntimeError("the catalog changed while the search began")
+        raise RuntimeError("the catalog changed while the search started")
 
 
 def _search_piece(piece: "SearchPiece") -> "SearchOutcome":
@@ -316,7 +312,7 @@ def _search_piece(piece: "SearchPiece") -> "SearchOutcome":
 
 @contextmanager
 def open_client(url: str) -> "Iterator[httpx.Client]":
-    """A client of a running service, with the key of the environment."""
+    """Opens a client of a running service, with the API key of the environment."""
     import httpx  # noqa: PLC0415
 
     from service.worker.client import is_loopback, validate_address  # noqa: PLC0415
@@ -324,7 +320,7 @@ def open_client(url: str) -> "Iterator[httpx.Client]":
     key = os.environ.get(KEY_VARIABLE, "").strip()
     headers = {"content-type": "application/json"} | ({"authorization": f"Bearer {key}"} if key else {})
     address = validate_address(url)
-    # A proxy of the environment is for what lies beyond this host.
+    # A proxy of the environment is only used for addresses beyond this host.
     beyond = not is_loopback(httpx.URL(address).host)
     with httpx.Client(
         base_url=address, headers=headers, timeout=_TIMEOUT_SECONDS, trust_env=beyond
@@ -336,9 +332,9 @@ def open_client(url: str) -> "Iterator[httpx.Client]":
 
 
 def ask_service(url: str, text: bytes, advance: ReportProgress, *, is_kept: bool = True) -> dict[str, Any]:
-    """The answer of a running service; an interrupt cancels the search there.
+    """Asks a running service and returns its answer; an interrupt cancels the search there.
 
-    What is not kept is deleted there, however the search ends.
+    A plan that is not to be kept is deleted there, however the search ends.
     """
     with open_client(url) as client:
         plan = read_answer(client.post("/v1/plans", content=text))
@@ -365,11 +361,11 @@ def ask_service(url: str, text: bytes, advance: ReportProgress, *, is_kept: bool
 def _delete_plan(client: "httpx.Client", location: str) -> None:
     response = client.delete(location)
     if not response.is_success:
-        typer.echo(f"ironlaw: {location} stays at the service: HTTP status {response.status_code}", err=True)
+        typer.echo(f"ironlaw: {location} was not deleted: HTTP status {response.status_code}", err=True)
 
 
 def read_answer(response: "httpx.Response") -> dict[str, Any]:
-    """The body of a response, or what it says is wrong."""
+    """Returns the body of a response, or raises :class:`PlanRefusedError` with its problem."""
     try:
         body = response.json()
     except ValueError:

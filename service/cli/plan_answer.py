@@ -15,7 +15,7 @@ from service.formats.launch import TABLE, render_toml
 
 _DEGREES: Final = (("tensor", "TP"), ("pipeline", "PP"), ("data", "DP"), ("context", "CP"), ("expert", "EP"))
 _FOLDED: Final = ("supply", "devices", "layout", "settings")
-"""Columns of words; figures stay on one line."""
+"""Columns of text, which may fold; figures stay on one line."""
 _USUAL_SCHEDULE: Final = "one_f_one_b"
 _COMMANDS: Final = {
     "torchrun": "torchrun",
@@ -25,13 +25,13 @@ _COMMANDS: Final = {
     "vllm": "vllm serve",
     "sglang": "python -m sglang.launch_server",
 }
-"""What a hint is given to."""
+"""Commands or files that a launch hint is for."""
 _TIMES: Final = ("duration_seconds", "step_seconds")
 _SERVED: Final = ("request_seconds", "time_to_first_token_seconds", "time_per_output_token_seconds")
 
 
 def format_layout(row: Mapping[str, Any]) -> str:
-    """The layout of a row in the abbreviations of the field."""
+    """Formats the layout of a row in the usual abbreviations."""
     layout = row["parallelism"]
     parts = [f"{short}{layout[name]}" for name, short in _DEGREES if layout[name] > 1]
     parts += ["SP"] if layout["sequence_parallel"] else []
@@ -43,7 +43,7 @@ def format_layout(row: Mapping[str, Any]) -> str:
 
 
 def _format_batch(row: Mapping[str, Any]) -> str:
-    """Precision, batch and recomputation of a training row; formats and replicas of a served one."""
+    """Formats precision, batch and recomputation of a training row; formats and replicas of a served one."""
     if "micro_batch_size" in row:
         again = row.get("recomputation", "none")
         batch = f"{row['micro_batch_size']} x {row.get('gradient_accumulation_steps', 1)}"
@@ -64,7 +64,7 @@ def _format_quantity(row: Mapping[str, Any], name: str) -> str:
 
 
 def _build_columns(row: Mapping[str, Any], *, served: bool) -> dict[str, str]:
-    """Columns of a row, by their titles."""
+    """Returns the columns of a row by their titles."""
     name = f"{row['name']}: " if "name" in row else ""
     titles = ("request", "first token", "next token") if served else ("run", "step")
     return {
@@ -87,7 +87,7 @@ def _build_columns(row: Mapping[str, Any], *, served: bool) -> dict[str, str]:
 
 
 def _build_table(title: str, rows: Sequence[Mapping[str, Any]]) -> Table:
-    """Rows with the columns that any of them has."""
+    """Builds a table of rows with the columns that any of them fills."""
     table = Table(title=title, title_justify="left", box=None, pad_edge=False)
     served = any("request_seconds" in row for row in rows)
     shown = [_build_columns(row, served=served) for row in rows]
@@ -117,7 +117,7 @@ def _describe_counts(counts: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _format_setting(name: str, value: object, unit: str) -> str:
-    """A figure or a setting of a row; the unit is left out where the name says it."""
+    """Formats a figure or setting of a row; the unit is left out if the name contains it."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return "" if value is None else str(value)
     text = format_in_unit(f"_{unit}", value)
@@ -126,7 +126,7 @@ def _format_setting(name: str, value: object, unit: str) -> str:
 
 
 def _render_separation(separation: Mapping[str, Any]) -> Group:
-    title = "What separates the first from the second"
+    title = "Differences between the first and the second"
     table = Table(title=title, title_justify="left", box=None, pad_edge=False)
     for name in ("", "first", "second"):
         table.add_column(name, justify="right" if name else "left", no_wrap=True)
@@ -134,12 +134,12 @@ def _render_separation(separation: Mapping[str, Any]) -> Group:
         name, unit = each["name"], each.get("unit", "")
         ends = (_format_setting(name, each.get(end), unit) for end in ("first", "second"))
         table.add_row(name.replace("_", " "), *ends)
-    doubt = ("The first is better by less than the estimates are unsure of.",) * separation["within_interval"]
+    doubt = ("The first is better by less than the estimates' uncertainty.",) * separation["within_interval"]
     return Group(table, *doubt)
 
 
 def _render_sensitivities(sensitivities: Sequence[Mapping[str, Any]]) -> Table:
-    table = Table(title="What the choice hangs on", title_justify="left", box=None, pad_edge=False)
+    table = Table(title="Sensitivity of the choice", title_justify="left", box=None, pad_edge=False)
     for name in ("assumption", "times", "then the first is"):
         table.add_column(name, justify="right" if name == "times" else "left")
     for each in sensitivities:
@@ -158,7 +158,7 @@ def _render_sensitivities(sensitivities: Sequence[Mapping[str, Any]]) -> Table:
 
 
 def _render_hint(hint: Mapping[str, Any]) -> Iterator[str]:
-    """A hint as its program takes it, and what has to be said elsewhere."""
+    """Renders a hint as its program accepts it, and the settings that it lacks."""
     yield f"{_COMMANDS[hint['tool']]}:"
     if "arguments" in hint:
         yield f"  {shlex.join(hint['arguments'])}"
@@ -172,7 +172,7 @@ def _render_hint(hint: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _describe_unknown(gaps: Sequence[Mapping[str, str]]) -> Iterator[str]:
-    """What is unknown of which rows: the same of several rows in one line."""
+    """Describes gaps; rows with the same gap share one line."""
     members: dict[str, dict[str, None]] = {}
     for gap in gaps:
         members.setdefault(gap["detail"], {})[gap["pointer"].rsplit("/", 1)[-1]] = None
@@ -181,12 +181,12 @@ def _describe_unknown(gaps: Sequence[Mapping[str, str]]) -> Iterator[str]:
 
 
 def render_plan(answer: Mapping[str, Any]) -> Group:
-    """A plan: ranked rows, what was searched, what the choice hangs on, and how to launch the first."""
+    """Renders a plan: ranked rows, counts of the search, sensitivities, and the launch of the first row."""
     parts: list[Any] = []
     if answer["rows"]:
         parts.append(_build_table("Best configurations", answer["rows"]))
     else:
-        parts.append(Text("No configuration keeps to the constraints."))
+        parts.append(Text("No configuration satisfies the constraints."))
     if answer["given"]:
         parts += ["", _build_table("Configurations in use", answer["given"])]
     parts += ["", Text("\n".join(_describe_counts(answer["candidates"])))]

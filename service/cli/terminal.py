@@ -14,14 +14,14 @@ _WHOLE_FROM = 1000.0
 
 
 def render_bar(share: float, width: int = BAR_WIDTH) -> str:
-    """A bar that fills ``share`` of ``width`` characters, to an eighth of one."""
+    """Renders a bar that fills ``share`` of ``width`` characters, to an eighth of a character."""
     eighths = round(max(0.0, min(1.0, share)) * width * 8)
     whole, rest = divmod(eighths, 8)
     return "█" * whole + (" ▏▎▍▌▋▊▉"[rest] if rest else "")
 
 
 def format_figure(value: float) -> str:
-    """A number with as many digits as a reader can use."""
+    """Formats a number with as many digits as a reader can use."""
     magnitude = abs(value)
     if magnitude >= _SCIENTIFIC_FROM and not isinstance(value, int):
         return f"{value:.4g}"
@@ -29,7 +29,7 @@ def format_figure(value: float) -> str:
 
 
 class _Unit(NamedTuple):
-    """What a figure is shown in: its value over ``size``."""
+    """Unit of a displayed figure: the value is divided by ``size``."""
 
     name: str
     size: float = 1.0
@@ -46,7 +46,7 @@ _UNITS = {"bytes": _Unit("GB", 1e9), "kwh": _Unit("kWh"), "kw": _Unit("kW"), "li
 
 
 def _find_unit(name: str, value: float) -> tuple[str, _Unit]:
-    """A member's name without its unit, and what to show ``value`` in."""
+    """Returns a member's name without its unit, and the unit in which to show ``value``."""
     if name == "seconds" or (name.endswith("_seconds") and not name.endswith("_per_second")):
         unit = next((time for time in _TIMES if abs(value) >= time.size), _TIMES[-1])
         return name.removesuffix("_seconds"), unit
@@ -57,7 +57,7 @@ def _find_unit(name: str, value: float) -> tuple[str, _Unit]:
 
 
 def format_in_unit(name: str, value: float) -> str:
-    """A figure in a unit that suits its size; ``name`` is that of its member, with the unit as suffix."""
+    """Formats a figure in a unit that suits its size; ``name`` is its member, with the unit as suffix."""
     return _find_unit(name, value)[1].format_with_unit(value)
 
 
@@ -73,7 +73,7 @@ def _format_interval(low: str, high: str) -> str:
 
 
 def _list_rows(answer: Mapping[str, Any], *path: str) -> Iterator[tuple[str, str, str, str]]:
-    """Headline figures as label, value, interval and basis."""
+    """Yields figures as label, value, interval and basis."""
     for name, value in answer.items():
         if isinstance(value, dict) and "amount" in value:
             amount, low, high = (f"{Decimal(value[end]):,}" for end in ("amount", "low", "high"))
@@ -135,7 +135,7 @@ def _build_charts(answer: Mapping[str, Any]) -> Iterator[Table]:
 
 
 def render_answer(answer: Mapping[str, Any]) -> Group:
-    """The whole answer: figures, bars, what is unknown and what to mind."""
+    """Renders the whole answer: figures, bars, gaps and warnings."""
     table = Table(box=None, pad_edge=False)
     table.add_column("figure")
     table.add_column("value", justify="right", no_wrap=True)

@@ -1,4 +1,4 @@
-"""What a measured figure is a reading of, and which estimate stands beside it."""
+"""Subjects of measured figures, and the estimates that correspond to them."""
 
 from collections.abc import Mapping
 from enum import StrEnum
@@ -7,17 +7,17 @@ from service.schemas.estimates import MemoryEstimateRequest, ThroughputEstimateR
 
 
 class MeasuredOperation(StrEnum):
-    """The question that a metric is read from."""
+    """The estimate that a metric is compared with."""
 
     MEMORY = "memory"
     THROUGHPUT = "throughput"
 
 
 class MemoryView(StrEnum):
-    """What a peak of memory was read from: the whole device, or PyTorch's allocator.
+    """Source of a memory peak: the whole device, or PyTorch's allocator.
 
-    The allocator knows neither the context of the device nor the buffers of collectives; what it handed out
-    is also less than what it reserved.
+    The allocator counts neither the context of the device nor the buffers of collectives; the memory that it
+    handed out is also less than what it reserved.
     """
 
     DEVICE = "device"
@@ -30,7 +30,7 @@ UNSEEN_COMPONENTS: Mapping[MemoryView, frozenset[str]] = {
     MemoryView.RESERVED: frozenset({"device_context", "communication_buffers"}),
     MemoryView.ALLOCATED: frozenset({"device_context", "communication_buffers", "fragmentation"}),
 }
-"""Parts of a device's memory that a reading of its peak does not see."""
+"""Components of a device's memory that a reading of its peak does not count."""
 
 SHAPES: Mapping[MeasuredOperation, type[MemoryEstimateRequest] | type[ThroughputEstimateRequest]] = {
     MeasuredOperation.MEMORY: MemoryEstimateRequest,

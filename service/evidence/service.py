@@ -1,4 +1,4 @@
-"""Measured rows beside the estimates, and the shipped reference set as planning reads it."""
+"""The shipped reference set and the parsing of its parts into planning values."""
 
 import json
 from collections.abc import Mapping
@@ -41,7 +41,7 @@ def _parse_figure(entry: dict[str, Any]) -> Any:  # noqa: ANN401
 
 
 def parse_link_curves(document: Mapping[str, Any]) -> LinkCurves:
-    """Constants of links as planning reads them."""
+    """Parses constants of links."""
     rates, hops = document["rate"], document["hop_seconds"]
 
     def build_link_calibration(share: str, seconds: str) -> LinkCalibration:
@@ -65,18 +65,18 @@ def parse_link_curves(document: Mapping[str, Any]) -> LinkCurves:
 
 @cache
 def load_reference_curves() -> ReferenceCurves:
-    """The reference set that ships with the service."""
+    """Returns the reference set that ships with the service."""
     return parse_curves(load_shipped_document())
 
 
 def load_shipped_document() -> dict[str, Any]:
-    """The reference set that ships with the service, as its file has it."""
+    """Reads the reference set that ships with the service as a JSON document."""
     document: dict[str, Any] = json.loads((files("service.evidence") / "reference_curves.json").read_text())
     return document
 
 
 def parse_curves(document: Mapping[str, Any]) -> ReferenceCurves:
-    """A reference set as planning reads it, with the residuals that the last fit left."""
+    """Parses a reference set, with the residuals that the last fit left."""
     residuals = {
         (entry["family"], entry["level"]): IntervalFactors(
             entry["low"], entry["high"], "rows outside of their fit"
@@ -93,24 +93,24 @@ def parse_curves(document: Mapping[str, Any]) -> ReferenceCurves:
 
 
 def parse_deviations(document: Mapping[str, Any]) -> dict[str, LogDeviations]:
-    """What runs of a tenant have in common, by kind of answer, as planning reads it."""
+    """Parses common deviations of a tenant's runs, by kind of answer."""
     return {family: LogDeviations(**entry["values"]) for family, entry in document.items() if entry["counts"]}
 
 
 @cache
 def known_rows() -> frozenset[str]:
-    """Fingerprints of the rows that the reference set was fitted to."""
+    """Returns fingerprints of the rows that the reference set was fitted to."""
     return frozenset((files("service.evidence") / "known_rows.txt").read_text().split())
 
 
 def parse_serving_evidence(document: Mapping[str, Any]) -> ServingEvidence:
-    """Systems and models whose serving was measured, as planning reads them."""
+    """Parses the systems and models whose serving was measured."""
     systems = (EvidenceSystem(*system) for system in document.get("systems", []))
     return build_evidence(systems, document.get("parameter_counts", []))
 
 
 _OF_THE_FIT = frozenset({"residuals", "fitted", "fitted_serving", "serving_evidence", "deviations"})
-"""Parts of the reference set that a fit leaves beside its constants."""
+"""Parts of the reference set that a fit writes in addition to its constants."""
 
 
 def _parse_curves(document: Mapping[str, Any]) -> ReferenceCurves:
@@ -142,7 +142,7 @@ def _parse_curves(document: Mapping[str, Any]) -> ReferenceCurves:
 
 @cache
 def load_facility_curves() -> FacilityCurves:
-    """What the machines around accelerators draw, as the file that ships has it."""
+    """Returns the power that machines around accelerators draw, from the shipped file."""
     document: dict[str, Any] = json.loads((files("service.evidence") / "facility_curves.json").read_text())
     fans = {Cooling(cooling): _parse_share(entry) for cooling, entry in document.pop("fans").items()}
     return FacilityCurves(fans=fans, **{name: _parse_share(entry) for name, entry in document.items()})
@@ -160,7 +160,7 @@ def _parse_calibration(document: Mapping[str, Any], links: Mapping[str, Any]) ->
 
 
 def parse_step_calibration(document: Mapping[str, Any]) -> StepCalibration:
-    """Constants of steps as planning reads them; those that are a framework's own have it behind a slash."""
+    """Parses constants of steps; a constant of one framework has its name behind a slash."""
     constants = {}
     for name, entry in document.items():
         quantity, _, framework = name.partition("/")
@@ -169,7 +169,7 @@ def parse_step_calibration(document: Mapping[str, Any]) -> StepCalibration:
 
 
 def parse_serving_calibration(document: Mapping[str, Any]) -> ServingCalibration:
-    """Constants of serving engines; an engine and a generation of its versions stand behind slashes."""
+    """Parses constants of serving engines; engine and generation of its versions follow behind slashes."""
     constants = {}
     for name, entry in document.items():
         quantity, _, software = name.partition("/")
@@ -180,7 +180,7 @@ def parse_serving_calibration(document: Mapping[str, Any]) -> ServingCalibration
 
 
 def parse_power_calibration(document: Mapping[str, Any]) -> PowerCalibration:
-    """Constants of power as planning reads them; those of one generation have it behind a slash."""
+    """Parses constants of power; a constant of one generation has its name behind a slash."""
     constants = {}
     for name, entry in document["constants"].items():
         quantity, _, generation = name.partition("/")
@@ -189,7 +189,7 @@ def parse_power_calibration(document: Mapping[str, Any]) -> PowerCalibration:
 
 
 def parse_operator_calibration(document: Mapping[str, Any]) -> OperatorCalibration:
-    """Constants of operators as planning reads them."""
+    """Parses constants of operators."""
     constants = {}
     for entry in document["constants"]:
         number_format = entry.get("format")

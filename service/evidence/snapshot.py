@@ -1,4 +1,4 @@
-"""Builds snapshots, and swaps those of a tenant when a revision that it sees changes."""
+"""Snapshots of the catalog and calibrations of a tenant, rebuilt when a revision that it sees changes."""
 
 import asyncio
 import json
@@ -54,7 +54,7 @@ from service.schemas.carbon import to_planning as series_of
 from service.schemas.tariffs import TariffTerms
 
 WAIT_SECONDS = 2.0
-"""How long a request waits for a snapshot as new as the revision that it sends."""
+"""Longest time that a request waits for a snapshot as new as the revision that it sends."""
 
 _NUMBER_FORMATS = frozenset(NumberFormat)
 
@@ -65,7 +65,7 @@ _CITATION_LENGTH = 100
 
 
 def _shorten_citation(citation: str) -> str:
-    """A citation up to its first detail; the row itself has the whole."""
+    """Returns a citation up to its first detail; the row itself has the whole text."""
     head = re.split(r"[:;(]", citation, maxsplit=1)[0].strip()
     return head if len(head) <= _CITATION_LENGTH else f"{head[:_CITATION_LENGTH]}..."
 
@@ -235,7 +235,7 @@ def _build_exchange_rate(row: RowDocument) -> ExchangeRate:
 
 
 class _RowEntry(NamedTuple):
-    """A row as a planning value, with every name that it goes by."""
+    """A row as a planning value, with all its names."""
 
     id: str
     version: int
@@ -244,7 +244,7 @@ class _RowEntry(NamedTuple):
 
 
 _RowLayer = Mapping[str, Sequence[_RowEntry]]
-"""The rows of one owner, by the name of their resource."""
+"""Rows of one owner, by the name of their resource."""
 
 _BUILDERS: Mapping[str, Callable[[RowDocument], Any]] = {
     "models": _build_model,
@@ -257,7 +257,7 @@ _BUILDERS: Mapping[str, Callable[[RowDocument], Any]] = {
     "tariffs": _build_tariff,
     "exchange_rates": _build_exchange_rate,
 }
-"""What makes planning values of rows, by the name of the resource; of others estimates read nothing."""
+"""Functions that build planning values from rows, by resource. Estimates read no other resources."""
 
 
 def _build_layer(rows: catalog.DocumentsByNoun) -> _RowLayer:
@@ -271,7 +271,7 @@ def _build_layer(rows: catalog.DocumentsByNoun) -> _RowLayer:
 
 
 def _add_shadowed_versions(rows: catalog.DocumentsByNoun, shipped: _RowLayer) -> catalog.DocumentsByNoun:
-    """The rows of a tenant, each with the version of the shipped row that it stands before."""
+    """Returns the rows of a tenant, each with the version of the shipped row that it shadows."""
     marked = {}
     for name, entries in shipped.items():
         behind = {entry.id: entry.version for entry in entries}
@@ -287,14 +287,14 @@ def _build_snapshot(
     own: _RowLayer | None = None,
     measured: calibrations.TenantMeasurements = calibrations.NOTHING_MEASURED,
 ) -> CatalogView:
-    """The snapshot of the shipped rows behind a tenant's own, and of what the tenant has measured."""
+    """Builds the snapshot of a tenant: its own rows before the shipped ones, and its measurements."""
     known: dict[str, Any] = {}
     for resource, entries in shipped.items():
         mine = own[resource] if own else ()
         shadowed = {entry.id for entry in mine}
         seen = [*(entry for entry in entries if entry.id not in shadowed), *mine]
         known[resource] = {name: entry.known for entry in seen for name in entry.names}
-    # Those of the tenant last: of two rates for one pair and day the later given counts.
+    # The tenant's rates come last: of two rates for one pair and day the later one is used.
     rates = ExchangeRates(known.pop("exchange_rates").values())
     return CatalogView(
         revision=revision,
@@ -307,7 +307,7 @@ def _build_snapshot(
 
 
 def build_shipped_snapshot(revision: int = 0) -> CatalogView:
-    """The snapshot of the shipped files, without a database."""
+    """Builds the snapshot of the shipped files, without a database."""
     return _build_snapshot(revision, _build_layer(list_shipped_documents()))
 
 
@@ -316,7 +316,7 @@ REVISION_DIGITS = 15
 
 
 class SnapshotStore:
-    """The current snapshot of one database."""
+    """The current snapshots of one database."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -329,24 +329,24 @@ class SnapshotStore:
         self._lock = threading.Lock()
 
     def get_current(self, tenant_id: str) -> CatalogView:
-        """The newest snapshot of what a tenant sees; 503 before the first."""
+        """Returns the newest snapshot of a tenant; 503 before the first."""
         found = self._tenants.get(tenant_id, self._common)
         if found is None:
-            raise Unavailable("The catalog is not loaded", headers={"Retry-After": "1"})
+            raise Unavailable("The catalog is not loaded yet", headers={"Retry-After": "1"})
         return found
 
     def newest(self, tenant_id: str) -> CatalogView:
-        """The snapshot of what a tenant sees now, with what other processes have just written."""
+        """Returns a current snapshot of a tenant, including recent writes of other processes."""
         self.refresh()
         return self.get_current(tenant_id)
 
     @property
     def is_ready(self) -> bool:
-        """Whether there is a snapshot of a loaded catalog."""
+        """True if there is a snapshot of a loaded catalog."""
         return self._common is not None
 
     def refresh(self) -> None:
-        """Build the snapshots of those whose rows have changed since the last time."""
+        """Rebuilds the snapshots of tenants whose rows have changed since the last refresh."""
         with self._lock, self._database.open_reader() as session:
             revisions = catalog.list_own_revisions(session)
             base = revisions.get(SHIPPED_TENANT, 0)
@@ -364,7 +364,7 @@ class SnapshotStore:
                 measured = calibrations.build_planning_values(session, tenant_id)
                 revision = base + revisions[tenant_id]
                 tenants[tenant_id] = _build_snapshot(revision, self._shipped, _build_layer(rows), measured)
-            # The common one last: whoever sees it sees a whole state.
+            # The common snapshot is set last, so that it never appears in an incomplete state.
             common = replace(_build_snapshot(base, self._shipped), node_ids=frozenset())
             for tenant_id in tenants.keys() | own_nodes.keys():
                 seen, own = tenants.get(tenant_id, common), own_nodes.get(tenant_id, frozenset())
@@ -373,7 +373,7 @@ class SnapshotStore:
             self._revisions, self._census, self._nodes = revisions, census, own_nodes
 
     async def get_requested(self, scope: Mapping[str, Any]) -> CatalogView:
-        """What the caller of a request sees, as new as the `Catalog-Revision` that it sends."""
+        """Returns the snapshot of the caller, as new as the `Catalog-Revision` that the request sends."""
         tenant_id = scope["state"]["subject"].tenant_id
         asked = next((value for name, value in scope["headers"] if name == b"catalog-revision"), None)
         if asked is None:
@@ -384,11 +384,11 @@ class SnapshotStore:
         return await self.await_revision(tenant_id, int(asked))
 
     async def await_revision(self, tenant_id: str, revision: int) -> CatalogView:
-        """A snapshot of what a tenant sees that contains ``revision``; 503 if none comes in time."""
+        """Returns a snapshot of a tenant that contains ``revision``; 503 if none is ready in time."""
         deadline = time.monotonic() + WAIT_SECONDS
         while self.get_current(tenant_id).revision < revision:
             if time.monotonic() > deadline:
-                detail = "No snapshot as new as the revision asked for came in time"
+                detail = "No snapshot of the requested revision was ready in time"
                 raise Unavailable(detail, headers={"Retry-After": "1"})
             await asyncio.to_thread(self.refresh)
             await asyncio.sleep(0.05)
@@ -400,5 +400,5 @@ Snapshots = Annotated[SnapshotStore, from_state("snapshots")]
 
 @lru_cache(maxsize=1)
 def get_store(database: Database) -> SnapshotStore:
-    """The store of the database of this process: requests and jobs share what takes so much memory."""
+    """Returns the store of this process for a database, shared by requests and jobs to save memory."""
     return SnapshotStore(database)

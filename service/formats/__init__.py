@@ -1,1 +1,1 @@
-"""Formats that others publish: a parsed document in, planning values out."""
+"""Formats of other publishers: readers turn a parsed document into planning values."""

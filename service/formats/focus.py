@@ -1,8 +1,8 @@
 """Bills in the columns of FOCUS, the FinOps Open Cost and Usage Specification, versions 1.0 to 1.3.
 
 One table of comma-separated values (RFC 4180) with a line of column names. Only the columns that are needed
-to set a bill against an estimate are read, and each is checked in every row: a bill with a wrong row is none.
-Source: https://focus.finops.org/focus-specification/.
+to compare a bill with an estimate are read, and each is checked in every row: a bill with an invalid row is
+refused. Source: https://focus.finops.org/focus-specification/.
 """
 
 import csv
@@ -24,7 +24,7 @@ PURCHASE: Final = "Purchase"
 ONE_TIME: Final = "One-Time"
 USAGE_BASED: Final = "Usage-Based"
 _ABSENT: Final = frozenset({"", "NULL", "null"})
-"""Exports of databases write the absent value as a word."""
+"""Cells that mean an absent value; exports of databases write it as a word."""
 _NUMBER: Final = re.compile(r"-?(0|[1-9][0-9]{0,11})(\.[0-9]{1,30})?([eE][+-]?[0-9]{1,2})?")
 _TIME: Final = re.compile(
     r"20[0-9]{2}-[01][0-9]-[0-3][0-9]"
@@ -34,7 +34,7 @@ _CURRENCY: Final = re.compile(r"[A-Z]{3}")
 _TEXT: Final = re.compile(r"[^\x00-\x1f\x7f]{1,500}")
 _SIGNS: Final = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 _CONTROLS: Final = ("\t", "\r", "\n")
-"""Before what begins with one of them, exports set an apostrophe: a spreadsheet would compute it."""
+"""Leading characters before which exports put an apostrophe, so that no spreadsheet evaluates the cell."""
 _LARGEST: Final = Decimal(10) ** 12
 LONGEST: Final = timedelta(days=3660)
 _FAULTS_TOLD: Final = 20
@@ -61,7 +61,7 @@ class BilledRow(NamedTuple):
 
 
 class LineFault(NamedTuple):
-    """What is wrong with a line; the line of column names is 1."""
+    """The fault of a line; the line of column names is 1."""
 
     line: int
     column: str
@@ -70,7 +70,7 @@ class LineFault(NamedTuple):
 
 
 class ReadBill(NamedTuple):
-    """The rows of a bill, and the first of its faults; with one it is none."""
+    """The rows of a bill, and the first of its faults; a bill with faults is refused."""
 
     rows: Sequence[BilledRow]
     faults: Sequence[LineFault]
@@ -84,16 +84,17 @@ class _FieldError(Exception):
 
 
 def read_focus(text: str) -> ReadBill:
-    """The rows of a bill; costs in units of its currency, exactly as written, times in UTC.
+    """Reads the rows of a bill; costs in units of its currency, exactly as written, times in UTC.
 
-    A time without a zone is one of UTC, as the specification says; others are converted. Costs are never
-    absent. Tags are an object of JSON; what an export put before a word that a spreadsheet would compute is
-    taken off again.
+    A time without a zone is in UTC, as the specification says; others are converted. Costs are never absent.
+    Tags are a JSON object; an apostrophe that an export put before a text for spreadsheets is removed.
     """
     try:
         lines = list(_read_lines(text))
     except csv.Error:
-        return ReadBill([], [LineFault(1, "", "TABLE", "the content is no table of comma-separated values")])
+        return ReadBill(
+            [], [LineFault(1, "", "TABLE", "the content is not a table of comma-separated values")]
+        )
     columns = [name.strip() for name in lines[0][1]] if lines else []
     faults = list(_check_columns(columns))
     rows = [] if faults else list(_read_rows(columns, lines[1:], faults))
@@ -105,7 +106,7 @@ def read_focus(text: str) -> ReadBill:
 
 
 def _read_lines(text: str) -> Iterator[tuple[int, list[str]]]:
-    """The cells of each line that has some, with its number; a cell may hold line breaks."""
+    """Yields the cells of each non-empty line with its number; a cell may contain line breaks."""
     reader = csv.reader(io.StringIO(text.removeprefix("\ufeff"), newline=""), strict=True)
     line = 1
     for cells in reader:
@@ -126,7 +127,7 @@ def _check_columns(columns: Sequence[str]) -> Iterator[LineFault]:
 def _read_rows(
     columns: Sequence[str], lines: Sequence[tuple[int, list[str]]], faults: list[LineFault]
 ) -> Iterator[BilledRow]:
-    """The rows that are sound; what is wrong with the others is added to ``faults``."""
+    """Yields the valid rows; faults of the others are added to ``faults``."""
     for line, cells in lines:
         try:
             yield _read_row(line, columns, cells)
@@ -138,7 +139,7 @@ def _read_rows(
 
 def _read_row(line: int, columns: Sequence[str], cells: Sequence[str]) -> BilledRow:
     if len(cells) != len(columns):
-        raise _FieldError("", "CELLS", "the line has not as many cells as there are columns")
+        raise _FieldError("", "CELLS", "the line has more or fewer cells than columns")
     row = {name: None if cell in _ABSENT else cell for name, cell in zip(columns, cells, strict=True)}
     category = _read_required(row, "ChargeCategory")
     if category not in CATEGORIES:
@@ -163,7 +164,7 @@ def _read_row(line: int, columns: Sequence[str], cells: Sequence[str]) -> Billed
         currency_code=currency_code,
         billed=_read_cost(row, "BilledCost"),
         effective=_read_cost(row, "EffectiveCost"),
-        # Of a charge that a provider has split (1.3), the tags of its part go before those of the whole.
+        # For a charge that a provider has split (1.3), the tags of its part precede those of the whole.
         tags=_read_tags(row, "Tags") | _read_tags(row, "AllocatedTags"),
     )
 
@@ -174,12 +175,12 @@ _Cells = Mapping[str, str | None]
 def _read_text(row: _Cells, column: str) -> str | None:
     cell = row.get(column)
     if cell is not None and not _TEXT.fullmatch(cell):
-        raise _FieldError(column, "TEXT", "it is too long or has characters that are none of a text")
+        raise _FieldError(column, "TEXT", "it is too long or contains control characters")
     return None if cell is None else strip_apostrophe(cell)
 
 
 def strip_apostrophe(text: str) -> str:
-    """Text without the apostrophe by which an export keeps spreadsheets from computing it."""
+    """Removes the apostrophe by which an export keeps spreadsheets from evaluating a text."""
     rest = text.removeprefix("'")
     is_computed = rest.startswith(_CONTROLS) or rest.lstrip().startswith(_SIGNS)
     return rest if is_computed else text
@@ -197,7 +198,7 @@ def _read_cost(row: _Cells, column: str) -> Decimal:
     if cell is None:
         raise _FieldError(column, "ABSENT", "a cost is needed in every row, 0 where there is none")
     if not _NUMBER.fullmatch(cell):
-        raise _FieldError(column, "NUMBER", "it is no decimal number")
+        raise _FieldError(column, "NUMBER", "it is not a decimal number")
     cost = Decimal(cell)
     if abs(cost) >= _LARGEST:
         raise _FieldError(column, "NUMBER", "it is a million millions or more")
@@ -214,7 +215,7 @@ def _read_period(row: _Cells, name: str) -> tuple[datetime, datetime]:
 def _read_time(row: _Cells, column: str) -> datetime:
     cell = _read_required(row, column)
     if not _TIME.fullmatch(cell):
-        raise _FieldError(column, "TIME", "it is no time of ISO 8601, such as 2026-11-01T00:00:00Z")
+        raise _FieldError(column, "TIME", "it must be a time in ISO 8601, such as 2026-11-01T00:00:00Z")
     try:
         time = datetime.fromisoformat(cell.replace(" UTC", "Z"))
     except ValueError:
@@ -231,10 +232,10 @@ def _read_tags(row: _Cells, column: str) -> dict[str, str]:
     except (ValueError, RecursionError):
         tags = None
     if not isinstance(tags, dict):
-        raise _FieldError(column, "TAGS", "they are an object of JSON")
+        raise _FieldError(column, "TAGS", "tags must be a JSON object")
     return {name: _format_tag(value) for name, value in tags.items()}
 
 
 def _format_tag(value: object) -> str:
-    """The value of a tag as text; a tag without one has the value true."""
+    """Returns the value of a tag as text; a tag without a value has the value true."""
     return value if isinstance(value, str) else json.dumps(value)

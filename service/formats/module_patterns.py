@@ -20,10 +20,10 @@ MOST_ELEMENTS: Final = 10_000
 """Characters and classes of all patterns of a list, with every alternative written out."""
 LONGEST_EXPRESSION: Final = 500
 _MOST_WRITTEN_OUT: Final = 5000
-"""Those of one expression."""
+"""Most elements of one expression."""
 _DEEPEST: Final = 20
 MATCHED: Final = -1
-"""The state behind a match that no further character undoes."""
+"""State after a match that no further character undoes."""
 
 _ASCII: Final = frozenset(map(chr, range(128)))
 _DIGITS: Final = frozenset("0123456789")
@@ -42,11 +42,11 @@ _COUNTED: Final = re.compile(r"\{(\d{0,3})(?:(,)(\d{0,3}))?\}")
 
 
 class PatternError(ValueError):
-    """A pattern that is not read here."""
+    """A pattern that is not supported."""
 
 
 class PatternElement(NamedTuple):
-    """Characters of which one stands here, or none (``optional``), or more (``repeats``)."""
+    """A character of a set, possibly absent (``optional``) or repeated (``repeats``)."""
 
     chars: frozenset[str]
     optional: bool = False
@@ -54,12 +54,12 @@ class PatternElement(NamedTuple):
 
 
 _LITERALS: Final = {char: PatternElement(frozenset(char)) for char in _ASCII}
-"""One for each character, so that a pattern that is kept takes little room."""
+"""One element for each character, shared so that a stored pattern takes little memory."""
 _ANY_ONE: Final = PatternElement(_ASCII)
 _ANY_NUMBER: Final = PatternElement(_ASCII, optional=True, repeats=True)
 _ANY_BUT_A_LINE: Final = PatternElement(_ANY)
 _NEVER: Final = PatternElement(frozenset())
-"""Of a character that no module's name has."""
+"""Element for characters that occur in no module's name."""
 
 
 class _Anchor(Enum):
@@ -68,7 +68,7 @@ class _Anchor(Enum):
 
 
 class PatternEnd(Enum):
-    """Where a name may end behind a pattern."""
+    """Position at which a name may end after a pattern."""
 
     ANYWHERE = "anywhere"
     AT_THE_END = "at the end"
@@ -76,7 +76,7 @@ class PatternEnd(Enum):
 
 
 class PatternSequence(NamedTuple):
-    """Elements one behind the other, from the beginning of a name."""
+    """Elements in sequence, from the beginning of a name."""
 
     elements: tuple[PatternElement, ...]
     accepts: PatternEnd
@@ -84,7 +84,7 @@ class PatternSequence(NamedTuple):
 
 _PatternPart = PatternElement | _Anchor
 _ParsedPattern = list[_PatternPart]
-"""One way through a pattern: its alternatives are written out."""
+"""One branch of a pattern, with its alternatives written out."""
 
 
 @lru_cache(maxsize=128)
@@ -130,14 +130,14 @@ def _expand_ranges(items: list[str]) -> frozenset[str]:
 
 @lru_cache(maxsize=128)
 def parse_expression(text: str) -> tuple[PatternSequence, ...]:
-    """An expression that a name begins with; raises :class:`PatternError` for one that is not read here."""
+    """Parses an expression that a name begins with; raises :class:`PatternError` if it is not supported."""
     if len(text) > LONGEST_EXPRESSION:
         raise PatternError(f"is longer than {LONGEST_EXPRESSION} characters")
     return tuple(map(_build_sequence, _PatternParser(text).parse()))
 
 
 def _build_sequence(written: _ParsedPattern) -> PatternSequence:
-    """Without its anchors, which stand at its ends alone."""
+    """Removes the anchors, which are only allowed at the ends."""
     while written and written[0] is _Anchor.START:
         written = written[1:]
     accepts = PatternEnd.ANYWHERE
@@ -150,14 +150,14 @@ def _build_sequence(written: _ParsedPattern) -> PatternSequence:
 
 
 class _PatternParser:
-    """Reads an expression from left to right into the ways through it."""
+    """Parses an expression from left to right into its branches."""
 
     def __init__(self, text: str) -> None:
         self._text = text
         self._place = 0
 
     def parse(self) -> list[_ParsedPattern]:
-        """The ways through the whole expression."""
+        """Returns the branches of the whole expression."""
         ways = self._parse_alternatives(0)
         if self._place < len(self._text):
             raise PatternError("closes a group that is not open")
@@ -283,7 +283,7 @@ def _repeat_chars(chars: frozenset[str], least: int, most: int | None) -> _Parse
 
 
 def _resolve_escape(char: str) -> frozenset[str]:
-    """What stands behind a backslash."""
+    """Returns the characters of an escape after its backslash."""
     if char in _CLASSES:
         return _CLASSES[char]
     if char.isascii() and char.isalnum():
@@ -303,20 +303,20 @@ def _check_pair_count(first: list[_ParsedPattern], second: list[_ParsedPattern])
 
 
 def count_elements(sequences: Iterable[PatternSequence]) -> int:
-    """What a list of patterns costs a character of a name."""
+    """Returns the cost of a list of patterns per character of a name."""
     return sum(len(sequence.elements) + 1 for sequence in sequences)
 
 
 class PatternSet:
-    """Patterns that run side by side; a state is the set of places that they have come to.
+    """Patterns that run side by side; a state is the set of positions that they have reached.
 
-    Bit ``i`` of a state says that the elements of a sequence up to the ``i``-th stand behind us; every
-    sequence has a bit in front of its first element.
+    Bit ``i`` of a state means that the elements of a sequence up to the ``i``-th have matched; every sequence
+    has a bit in front of its first element.
     """
 
     def __init__(self, sequences: Iterable[PatternSequence]) -> None:
         self._behind: dict[frozenset[str], int] = {}
-        """Places behind the elements of the same characters."""
+        """Positions after the elements, by their characters."""
         self._again = 0
         self._optional = 0
         self._accepting = dict.fromkeys(PatternEnd, 0)
@@ -325,7 +325,7 @@ class PatternSet:
             starts |= 1 << place
             place = self._add_sequence(sequence, place)
         self._fitting: dict[str, int] = {}
-        """Places behind an element that a character fits."""
+        """Positions after an element that a character matches."""
         for chars, places in self._behind.items():
             for char in chars:
                 self._fitting[char] = self._fitting.get(char, 0) | places
@@ -337,7 +337,7 @@ class PatternSet:
         self._ends |= self._accepting[PatternEnd.AT_A_MODULE]
 
     def _add_sequence(self, sequence: PatternSequence, place: int) -> int:
-        """Adds a sequence whose first bit is ``place``; answers with that of the next."""
+        """Adds a sequence whose first bit is ``place``, and returns that of the next."""
         for element in sequence.elements:
             place += 1
             bit = 1 << place
@@ -353,7 +353,7 @@ class PatternSet:
         return state | (self._optional & ~((reached - self._run_starts) ^ reached))
 
     def advance_state(self, state: int, text: str) -> int:
-        """The state behind ``text``; ``MATCHED`` where a pattern has been met, 0 where none can be."""
+        """Returns the state after ``text``; ``MATCHED`` if a pattern has matched, 0 if none can."""
         anywhere, module = self._accepting[PatternEnd.ANYWHERE], self._accepting[PatternEnd.AT_A_MODULE]
         for char in text:
             if state == MATCHED or state & anywhere or (char == "." and state & module):
@@ -365,5 +365,5 @@ class PatternSet:
         return state
 
     def is_match(self, state: int) -> bool:
-        """Whether a name that ends in ``state`` matches."""
+        """Returns true if a name that ends in ``state`` matches."""
         return bool(state & self._ends)

@@ -1,8 +1,9 @@
-"""How a checkpoint stores its weights, from the ``quantization_config`` of its ``config.json``.
+"""Storage format of a checkpoint's weights, from the ``quantization_config`` of its ``config.json``.
 
-Read are GPTQ, AWQ, AutoRound, FP8 (a tensor, a block), FBGEMM FP8, bitsandbytes, MXFP4, compressed-tensors,
-ModelOpt (FP8, NVFP4), EETQ and HQQ, with their groups, zero points and the modules they leave alone.
-Embedding tables, norms and routers stay wide under all of them, heads unless the configuration packs them.
+Supported are GPTQ, AWQ, AutoRound, FP8 (a tensor, a block), FBGEMM FP8, bitsandbytes, MXFP4,
+compressed-tensors, ModelOpt (FP8, NVFP4), EETQ and HQQ, with their groups, zero points and the modules that
+they leave alone. Embedding tables, norms and routers stay wide under all of them, heads unless the
+configuration packs them.
 """
 
 import re
@@ -85,7 +86,7 @@ MODULE_NAMES: Mapping[str, tuple[str, ...]] = {
         for name in ("gate", "up", "down")
     },
 }
-"""What published checkpoints call the matrices of a layer, below the layer's own name."""
+"""Names of the matrices of a layer in published checkpoints, below the layer's own name."""
 
 _LAYER_PREFIX = re.compile(
     r"^(?:(?:language_model\.)?model\.(?:language_model\.)?layers|transformer\.h|backbone\.layers|layers)\."
@@ -95,16 +96,16 @@ _HEAD_NAMES = ("lm_head",)
 
 _MOST_LISTED = 5000
 _MOST_WORK = 500_000
-"""Layers that are told apart, times the elements of all patterns and what stands for the rest of the work."""
+"""Bound on the work: distinguished layers, times the elements of all patterns and a constant for the rest."""
 _WORK_OF_PATTERNS = 1000
-"""Of a layer's names themselves, where there are patterns."""
+"""Constant for the names of a layer, if there are patterns."""
 _WORK_OF_A_LIST = 100
-"""Of looking them up in a list."""
+"""Constant for the lookup of the names in a list."""
 
 
 @lru_cache(maxsize=1024)
 def _split_module(module: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """What may be named of a module: any part of its name, and from the layer down."""
+    """Returns the names of a module: any part of its name, and the paths from the layer down."""
     parts = module.split(".")
     inner = (".".join(parts[i:j]) for i in range(len(parts)) for j in range(i + 1, len(parts) + 1))
     return tuple(inner), ("", *(".".join(parts[:j]) for j in range(1, len(parts) + 1)))
@@ -119,20 +120,20 @@ class _ModulePatterns:
     expressions: tuple[str, ...] = ()
 
     def merge_with(self, other: "_ModulePatterns") -> "_ModulePatterns":
-        """Both lists."""
+        """Returns the union of both lists."""
         return _ModulePatterns(
             self.names | other.names, self.globs + other.globs, self.expressions + other.expressions
         )
 
     @property
     def by_layer(self) -> bool:
-        """Whether single layers may be told apart."""
+        """Returns true if the list may distinguish single layers."""
         named = any(name[:1].isdigit() for name in self.names)
         return named or bool(self.expressions) or any(re.search(r"\d", glob) for glob in self.globs)
 
     @cached_property
     def sequences(self) -> tuple[patterns.PatternSequence, ...]:
-        """What the patterns are made of."""
+        """Elements of the patterns."""
         return *self._glob_sequences, *self._expression_sequences
 
     @cached_property
@@ -153,7 +154,7 @@ class _ModulePatterns:
 
     @cached_property
     def _of_layers(self) -> Mapping[str, frozenset[str]]:
-        """Names of single layers and of what is below them, by layer."""
+        """Names below each single layer that the list mentions."""
         found: dict[str, set[str]] = {}
         for name in self.names:
             layer, _, below = name.partition(".")
@@ -169,14 +170,14 @@ class _ModulePatterns:
         return {}
 
     def build_layer_key(self, layer: str) -> Hashable:
-        """What the list says of ``layer``: of layers of one key it says the same."""
+        """Returns a key of ``layer``: the list treats layers with the same key alike."""
         states = self._states.get(layer)
         if states is None:
             states = self._states[layer] = tuple(self._enter_layer(layer))
         return layer if layer in self._of_layers else "", states
 
     def _enter_layer(self, layer: str) -> Iterable[int]:
-        """Where the patterns have come to in front of the name of a module."""
+        """Yields the states of the patterns before the name of a module."""
         within = f"{layer}." if layer else ""
         yield self._globs.advance_state(self._globs.start, within) if self.globs else 0
         if self.expressions:
@@ -187,7 +188,7 @@ class _ModulePatterns:
                 yield self._expressions.advance_state(start, within)
 
     def has_module(self, layer: str, module: str) -> bool:
-        """Whether ``module`` of ``layer`` (empty outside layers) is in the list."""
+        """Returns true if ``module`` of ``layer`` (empty outside layers) is in the list."""
         key = (self.build_layer_key(layer), module)
         known = self._known.get(key)
         if known is None:
@@ -225,7 +226,7 @@ def _parse_modules(entries: object, pointer: str) -> _ModulePatterns:
 
 
 def _check_patterns(modules: _ModulePatterns, pointer: str) -> None:
-    """Callers send the patterns: what is not read here, and what would take long, is refused."""
+    """Refuses patterns that are not supported or would take long, because callers send them."""
     many = f"holds patterns of more than {patterns.MOST_ELEMENTS} characters, alternatives written out"
     if sum(map(len, (*modules.globs, *modules.expressions))) > patterns.MOST_ELEMENTS:
         raise _build_invalid_error(pointer, many)
@@ -247,15 +248,15 @@ class _SchemeRules(NamedTuple):
     """Schemes by module, first match first, and the modules that are left alone."""
 
     schemes: tuple[tuple[_ModulePatterns | None, MatrixScheme], ...]
-    """None stands for every matrix."""
+    """Schemes by module; None stands for every matrix."""
     ignored: _ModulePatterns
     compute: NumberFormat
     experts_only: bool = False
     head: bool = False
-    """Whether the language-model head is packed unless it is ignored."""
+    """True if the language-model head is packed unless it is ignored."""
 
     def select_scheme(self, layer: str, names: Sequence[str]) -> MatrixScheme:
-        """The scheme of a matrix that may be called by any of ``names``."""
+        """Returns the scheme of a matrix that may be called by any of ``names``."""
         if any(self.ignored.has_module(layer, name) for name in names):
             return WIDE
         for modules, scheme in self.schemes:
@@ -265,11 +266,11 @@ class _SchemeRules(NamedTuple):
 
     @property
     def module_lists(self) -> tuple[_ModulePatterns, ...]:
-        """Every list of modules."""
+        """Returns every list of modules."""
         return self.ignored, *(modules for modules, _ in self.schemes if modules)
 
     def check_work(self, layers: int, pointer: str) -> None:
-        """Refuse lists and patterns that take long to ask for every layer that they tell apart."""
+        """Refuses lists and patterns that take long to evaluate for every layer that they distinguish."""
         lists = self.module_lists
         elements = sum(patterns.count_elements(modules.sequences) for modules in lists)
         asked = max(1, layers) if any(modules.by_layer for modules in lists) else 1
@@ -524,10 +525,10 @@ _AWQ_SAVES_ONCE = (4, 47)
 
 
 def _copies_tied_head(method: str, config: Mapping[str, object]) -> bool:
-    """Whether the files hold a tied head beside the table.
+    """Returns true if the files contain a tied head in addition to the table.
 
     Qwen2.5-1.5B-Instruct-AWQ is 1.61 GB and not 1.14, the second file of Qwen3-4B-FP8 (778 MB) is its head
-    alone; those of GPTQ hold it once.
+    alone; those of GPTQ contain it once.
     """
     saved = re.match(r"(\d{1,9})\.(\d{1,9})", str(config.get("transformers_version", "")))
     older = saved is None or (int(saved[1]), int(saved[2])) < _AWQ_SAVES_ONCE
@@ -535,9 +536,9 @@ def _copies_tied_head(method: str, config: Mapping[str, object]) -> bool:
 
 
 def read_checkpoint_format(config: Mapping[str, object], layers: int = 1) -> WeightFormat | None:
-    """How the checkpoint of ``config`` stores the weights of so many layers; None where it does not say.
+    """Returns the weight format of the checkpoint of ``config`` for so many layers; None if it is not stated.
 
-    Raises :class:`PlanningError` whose pointer names the field at fault inside the configuration.
+    Raises :class:`PlanningError` whose pointer names the invalid field inside the configuration.
     """
     found = _find_config(config)
     if found is None:

@@ -25,7 +25,7 @@ _EXPLANATION: Final = "sample_spec"
 
 
 class ListedTokenPrice(NamedTuple):
-    """What a provider charges for a million tokens of a model, in USD."""
+    """A provider's price of a million tokens of a model, in USD."""
 
     id: str
     pointer: str
@@ -39,7 +39,7 @@ class ListedTokenPrice(NamedTuple):
 
 
 class ReadTokenPrices(NamedTuple):
-    """What was read, and what was refused; ``rows`` counts the models of the list."""
+    """Prices that were read, and refused ones; ``rows`` counts the models of the list."""
 
     prices: tuple[ListedTokenPrice, ...]
     refused: tuple[RefusedOffer, ...]

@@ -1,4 +1,4 @@
-"""The one place where the service reads the time."""
+"""The clock of the service: the only place where it reads the time."""
 
 from datetime import UTC, datetime
 

@@ -14,14 +14,14 @@ from pydantic_core import to_json
 from structlog.typing import EventDict, Processor
 
 request_ids: ContextVar[dict[str, Any] | None] = ContextVar("request_ids", default=None)
-"""State of the request being served: its id, and who asks once that is known."""
+"""State of the request being served: its id, and its subject once that is known."""
 
 
 _write_request: Callable[[EventDict], object] = dict
 
 
 def log_request(state: Mapping[str, Any], **outcome: object) -> None:
-    """The one line of a request; written past structlog, which takes twice as long to put it together."""
+    """Writes the one log line of a request, past structlog, which takes twice as long to build it."""
     subject = state.get("subject")
     line: EventDict = {
         "at": datetime.now(UTC).isoformat(timespec="milliseconds"),
@@ -84,7 +84,7 @@ def _build_text_writer() -> Callable[[EventDict], object]:
 
 
 def configure_logs(*, as_json: bool, stream: TextIO) -> None:
-    """Send every log of the process to ``stream``, those of libraries from warnings upwards."""
+    """Sends every log of the process to ``stream``; those of libraries from warnings upwards."""
     text: Any = [*_JSON, _as_text] if as_json else _PLAIN
     structlog.configure(
         processors=[*_COMMON, *(_JSON if as_json else _PLAIN)],

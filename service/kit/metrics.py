@@ -1,4 +1,4 @@
-"""Counts and times of requests by operation, for Prometheus."""
+"""Prometheus metrics of requests by operation, of long work and of deliveries."""
 
 from functools import cache
 
@@ -10,7 +10,7 @@ REQUESTS = Counter("ironlaw_requests", "Requests answered.", ["operation", "stat
 REQUEST_SECONDS = Histogram("ironlaw_request_seconds", "Time to answer.", ["operation"], buckets=_SECONDS)
 REQUESTS_IN_PROGRESS = Gauge("ironlaw_requests_in_progress", "Requests being answered.")
 
-LONG_WORK_RUNNING = Gauge("ironlaw_long_work_running", "Long questions that threads of this process work on.")
+LONG_WORK_RUNNING = Gauge("ironlaw_long_work_running", "Long questions being answered by this process.")
 LONG_WORK_WAITING = Gauge("ironlaw_long_work_waiting", "Long questions that wait for a thread.")
 LONG_WORK_REFUSED = Counter("ironlaw_long_work_refused", "Long questions without an answer.", ["reason"])
 for _reason in ("busy", "out_of_time"):
@@ -27,7 +27,7 @@ def _get_metrics(operation: str, status_class: int) -> tuple[Counter, Histogram]
 
 
 def count_request(operation: str, status: int, seconds: float) -> None:
-    """Count one answered request."""
+    """Counts one answered request."""
     requests, times = _get_metrics(operation, status // 100)
     requests.inc()
     times.observe(seconds)

@@ -1,1 +1,1 @@
-"""What runs on a node: it claims suites, measures, keeps results until they are acknowledged."""
+"""The program of a node: it claims suites, measures, and stores results until they are acknowledged."""

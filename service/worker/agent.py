@@ -1,4 +1,4 @@
-"""The main loop of a node: claim a suite, measure it, hand its results over, give the lease back."""
+"""The main loop of a node: claim a suite, measure it, upload its results and complete the lease."""
 
 import contextlib
 import logging
@@ -36,28 +36,28 @@ from service.worker.uploader import ResultUploader
 
 WORKER_STOPPED, WORKER_RESTARTED = "WORKER_STOPPED", "WORKER_RESTARTED"
 RESULTS_MISSING, INVENTORY_UNKNOWN = "RESULTS_MISSING", "INVENTORY_UNKNOWN"
-"""Codes of the service that ask for something."""
+"""Problem codes of the service that require an action of the worker."""
 RELEASE_SECONDS = 3.0
-"""Of the time to stop, kept for giving the lease back."""
+"""Seconds of the grace period that are reserved for releasing the lease."""
 LOOK_SECONDS = 5.0
 _MOST_NAMED = 1000
-"""Results that a completion can name."""
+"""Most results that a completion can name."""
 _SHORTEST_POLL_SECONDS = 1.0
 _logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerOptions:
-    """What whoever runs a worker can choose."""
+    """Options that the operator of a worker can choose."""
 
     grace_seconds: float
     accelerator_index: int
     is_once: bool = False
-    """Whether it ends after the first run that it settles."""
+    """True if the worker ends after the first run that it settles."""
 
 
 class RunEnding(NamedTuple):
-    """How a run ends, for the service."""
+    """Outcome of a run, as reported to the service."""
 
     outcome: Literal["completed", "failed", "released", "cancelled"]
     reason: Code | None = None
@@ -87,15 +87,15 @@ class Agent:
         self._unsaved: list[tuple[str, bytes]] = []
 
     def run(self) -> None:
-        """Work until asked to stop.
+        """Works until asked to stop.
 
         Raises:
-            WorkerError: the devices of this host cannot be listed.
+            WorkerError: The devices of this host cannot be listed.
         """
         self._board.update_status(node=f"{self._node.node_id} ({self._node.device})")
         left = self._spool.recover()
         if left:
-            _logger.warning("%d files that a crash left half-written are set aside", left)
+            _logger.warning("%d files that a crash left incomplete are set aside", left)
         self._uploader.start()
         self._uploader.wake()
         try:
@@ -112,10 +112,10 @@ class Agent:
             heart.trigger_heartbeat()
             self._uploader.wake()
         if self._unsaved and not self._save_results():
-            _logger.error("%d results are lost: there was no room for them", len(self._unsaved))
+            _logger.error("%d results are lost, because the disk had no room for them", len(self._unsaved))
 
     def stop(self, *, at_once: bool = False) -> None:
-        """End within the time of grace: a repeat that runs may end by itself for most of it."""
+        """Ends within the grace period; a running repeat may finish by itself for most of it."""
         seconds = 0.0 if at_once else max(self._options.grace_seconds - RELEASE_SECONDS, 0.0)
         self._stop_by = min(self._stop_by, time.monotonic() + seconds)
         self._stopping.set()
@@ -127,7 +127,7 @@ class Agent:
         killer.start()
 
     def _poll_once(self, heart: HeartbeatSender) -> None:
-        """One look for work, and the work if there is some."""
+        """Polls for work once, and does the work if there is some."""
         self._board.set_activity("idle")
         try:
             self._release_earlier_lease()
@@ -145,7 +145,7 @@ class Agent:
         except RequestRefused as error:
             self._handle_refusal(heart, error)
         except OSError as error:
-            _logger.warning("the disk refuses: %s", error.strerror)
+            _logger.warning("the disk refuses to store results: %s", error.strerror)
             self._stopping.wait(self._backoff.compute_wait_seconds())
         else:
             self._backoff.reset_failures()
@@ -153,7 +153,7 @@ class Agent:
                 self._run_lease(heart, *granted)
 
     def _release_earlier_lease(self) -> None:
-        """Release the lease that an earlier process held, or that could not be ended in time."""
+        """Releases the lease of an earlier process, or one that could not be ended in time."""
         held = self._home.load_state(HeldLease)
         if held is None or not self._gate.is_open:
             return
@@ -163,28 +163,26 @@ class Agent:
         try:
             self._client.complete_lease(held.id, completion)
         except RequestRefused as error:
-            _logger.info("the lease held before has ended: %s", error)
+            _logger.info("the earlier lease has ended: %s", error)
         else:
-            _logger.info("the lease held before is given back")
+            _logger.info("the earlier lease is released")
         self._home.delete_state(ClaimRequest)
         self._home.delete_state(HeldLease)
 
     def _find_claim_obstacle(self, heart: HeartbeatSender) -> str | None:
-        """Why nothing is claimed now; None if something is."""
+        """Returns the reason why no work may be claimed now, or None."""
         self._spool.prune()
         if not self._gate.is_open:
             return self._board.view.notice
         if self._unsaved and not self._save_results():
-            return "the disk has no room for results: make some; nothing is dropped, nothing new is measured"
+            return "the disk has no room for results: free space; nothing is dropped, nothing measured"
         if self._spool.compute_state().is_full:
             heart.trigger_heartbeat()
-            return (
-                "the spool is full: nothing new is measured until its results are uploaded, or there is room"
-            )
+            return "the spool is full; nothing new is measured until results are uploaded or space is freed"
         if self._children.is_stuck:
             return STUCK
         if heart.state != "active":
-            return f"the service gives this node nothing to run: it is {heart.state}"
+            return f"the service gives this node no work, because it is {heart.state}"
         return None
 
     def _handle_refusal(self, heart: HeartbeatSender, error: RequestRefused) -> None:
@@ -192,17 +190,17 @@ class Agent:
             try:
                 self._client.send_inventory(self._node.node_id, heart.inventory)
             except (RequestRefused, NoAnswer, Unauthorized) as again:
-                _logger.warning("the inventory was not taken: %s", again)
+                _logger.warning("the inventory was not accepted: %s", again)
             else:
                 return
-        _logger.warning("nothing to run: %s", error)
+        _logger.warning("no work was claimed: %s", error)
         self._stopping.wait(self._backoff.compute_wait_seconds(error.retry_after_seconds))
 
     def _claim_lease(self, heart: HeartbeatSender) -> tuple[BenchmarkLease, float] | None:
-        """Ask for work, for as long as the service lets us wait; a stop ends it at once.
+        """Claims work, waiting as long as the service allows; a stop ends the wait at once.
 
-        The request goes on in its own thread then. Should it still be granted something, the next process
-        asks under the same id and gets it.
+        The request continues in its own thread then. If it is still granted a lease, the next process claims
+        under the same id and receives it.
         """
         self._board.update_status(notice="")
         request = self._home.load_state(ClaimRequest)
@@ -227,7 +225,7 @@ class Agent:
         return granted
 
     def _run_lease(self, heart: HeartbeatSender, lease: BenchmarkLease, sent_at: float) -> None:
-        """Run the suite of a lease to whatever end."""
+        """Runs the suite of a lease, whatever its outcome."""
         self._interrupt = interrupt = InterruptSignal()
         if self._stopping.is_set():
             interrupt.set(WORKER_STOPPED)
@@ -243,14 +241,14 @@ class Agent:
             ending = self._measure_suite(heart, lease, interrupt, kept)
             self._complete_lease(hold, ending, kept)
         except Interrupted as error:
-            _logger.warning("run %s is given up: %s", lease.id, error.reason)
+            _logger.warning("run %s is abandoned: %s", lease.id, error.reason)
             if error.reason == STALE_LEASE:
                 self._home.delete_state(HeldLease)
         except RequestRefused as error:
-            _logger.warning("run %s had ended: %s", lease.id, error)
+            _logger.warning("run %s had already ended: %s", lease.id, error)
             self._home.delete_state(HeldLease)
         except OSError as error:
-            _logger.error("run %s is given back, the disk refuses: %s", lease.id, error.strerror)  # noqa: TRY400
+            _logger.error("run %s is released, the disk refuses: %s", lease.id, error.strerror)  # noqa: TRY400
             with contextlib.suppress(RequestRefused):
                 self._send_completion(lease, RunEnding("released", "DISK_REFUSES"), kept, self._backoff)
         finally:
@@ -265,17 +263,17 @@ class Agent:
         interrupt: InterruptSignal,
         kept: list[SpoolEntry],
     ) -> RunEnding:
-        """Measure the suite; how the run ends.
+        """Measures the suite and returns its outcome.
 
         Raises:
-            Interrupted: the lease is lost.
+            Interrupted: The lease is lost.
         """
 
         def save_result(result: BenchmarkResultReport) -> None:
             self._unsaved.append((result.result_id, result.to_json()))
             while not self._save_results(kept):
                 self._board.update_status(
-                    notice="the disk has no room for results: make some; the suite waits"
+                    notice="the disk has no room for results: free space; the suite waits"
                 )
                 interrupt.wait(self._backoff.compute_wait_seconds())
 
@@ -292,7 +290,7 @@ class Agent:
         return RunEnding("completed") if measured else RunEnding("failed", "NOTHING_MEASURED")
 
     def _refresh_inventory(self, heart: HeartbeatSender, interrupt: InterruptSignal) -> None:
-        """Let the inventory be that of now: a driver or a power limit may have changed."""
+        """Updates the inventory: a driver or a power limit may have changed."""
         listed = request_inventory(self._node.device, self._children, interrupt)
         if listed == heart.inventory:
             return
@@ -300,7 +298,7 @@ class Agent:
         try:
             self._client.send_inventory(self._node.node_id, listed)
         except (RequestRefused, NoAnswer, Unauthorized) as error:
-            _logger.warning("the inventory was not sent, the next heartbeat names it: %s", error)
+            _logger.warning("the inventory was not sent; the next heartbeat names it: %s", error)
 
     def _build_run(self, lease: BenchmarkLease, listed: NodeInventory) -> SuiteRun:
         return SuiteRun(
@@ -319,12 +317,12 @@ class Agent:
         )
 
     def _save_results(self, kept: list[SpoolEntry] | None = None) -> bool:
-        """Bring to the disk what is not there yet; whether all of it is."""
+        """Writes pending results to disk; returns true if all of them are written."""
         while self._unsaved:
             try:
                 entry = self._spool.add(*self._unsaved[0])
             except OSError as error:
-                _logger.error("a result is not on the disk: %s", error.strerror)  # noqa: TRY400
+                _logger.error("a result could not be written to disk: %s", error.strerror)  # noqa: TRY400
                 return False
             del self._unsaved[0]
             if kept is not None:
@@ -333,7 +331,7 @@ class Agent:
         return True
 
     def _complete_lease(self, hold: LeaseHolder, ending: RunEnding, kept: list[SpoolEntry]) -> None:
-        """Say how the run ended, once the service has every result of it, or the time to stop is over."""
+        """Reports the outcome, once the service has all results of the run or the grace period is over."""
         backoff = Backoff()
         while hold.lost is None:
             is_last = time.monotonic() >= self._stop_by
@@ -355,7 +353,7 @@ class Agent:
     def _send_completion(
         self, lease: BenchmarkLease, ending: RunEnding, kept: list[SpoolEntry], backoff: Backoff
     ) -> float | None:
-        """Give the lease back; None once that is settled, or after how many seconds to try again."""
+        """Completes the lease; returns None once settled, or the seconds until a new attempt."""
         try:
             answer = self._client.complete_lease(lease.id, self._build_completion(lease, ending, kept))
         except RequestRefused as error:
@@ -368,7 +366,7 @@ class Agent:
             self._gate.shut(str(error))
             return backoff.compute_wait_seconds()
         except NoAnswer as error:
-            _logger.warning("the run is not ended yet: %s", error)
+            _logger.warning("the run could not be completed yet: %s", error)
             return backoff.compute_wait_seconds(error.retry_after_seconds)
         _logger.info("run %s: %s, now %s", lease.id, ending.outcome, answer.state)
         self._home.delete_state(HeldLease)
@@ -397,17 +395,17 @@ class Agent:
         )
 
     def _has_waiting_results(self, kept: list[SpoolEntry]) -> bool:
-        """Whether a result of this run has not been taken or refused yet."""
+        """Returns true if a result of this run is neither accepted nor rejected yet."""
         return any(self._spool.find_state(entry.result_id) == "waiting" for entry in kept)
 
     def _limit_wait(self, seconds: float) -> float:
-        """At most so many seconds, and no longer than there is time to stop."""
+        """Limits a wait to the time that is left to stop."""
         return max(min(seconds, self._stop_by - time.monotonic()), 0.0)
 
 
 def _put_answer(answers: "queue.SimpleQueue[Any]", ask: Callable[[], Any]) -> None:
-    """Put what comes of a call where somebody waits for it."""
+    """Puts the result or the error of a call into a queue."""
     try:
         answers.put(ask())
-    except Exception as error:  # noqa: BLE001  # raised again by whoever waits
+    except Exception as error:  # noqa: BLE001  # raised again by the reader of the queue
         answers.put(error)

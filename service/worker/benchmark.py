@@ -1,4 +1,4 @@
-"""What a kind of benchmark has to offer, on any device, so that one loop can sample it."""
+"""Interfaces of a benchmark on any device, so that one loop can sample all of them."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -11,15 +11,15 @@ from service.protocol.suites import Benchmark
 
 
 class Unsupported(Exception):
-    """The device or its libraries cannot do this benchmark; the message says what is missing."""
+    """The device or its libraries cannot run this benchmark; the message names the missing part."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasurementFacts:
-    """How a benchmark is carried out, for its record."""
+    """Facts about the execution of a benchmark, for its record."""
 
     library: str
-    """What ran, such as cublasLt 13.0.2 or own kernel stream_copy."""
+    """Library or kernel that ran, such as cublasLt 13.0.2 or own kernel stream_copy."""
     data: str
     """Distribution of the input, such as normal(0, 1)."""
     timer: Literal["cuda_event", "host_clock", "nvml"]
@@ -28,27 +28,27 @@ class MeasurementFacts:
     accumulation: str | None = None
     working_set_bytes: int = 0
     flush_bytes: int = 0
-    """Overwritten before each sample, so that nothing of it is cached."""
+    """Bytes that are overwritten before each sample, so that no data are cached."""
     rotated_buffers: int = 1
     uses_graph: bool = False
     threads: int | None = None
-    """Threads of the host that do the work, where it is the host that works."""
+    """Threads of the host that do the work, if the host does it."""
     software: tuple[NodeSoftware, ...] = ()
     gaps: tuple[NodeGap, ...] = field(default=())
 
 
 @runtime_checkable
 class TimedBenchmark(Protocol):
-    """A benchmark whose figure is a time, or work over a time. Input data stand ready on the device."""
+    """A benchmark whose figure is a time, or work over a time. Its input data are ready on the device."""
 
     facts: MeasurementFacts
 
     def execute(self, iterations: int) -> int:
-        """Nanoseconds that ``iterations`` executions took, by the timer of the facts; flushes come before."""
+        """Returns nanoseconds of ``iterations`` executions by the timer of the facts, without flushes."""
         ...
 
     def check(self) -> CorrectnessCheck | None:
-        """What was computed, against a reference from the seed; None where nothing is computed."""
+        """Checks the result against a reference from the seed; None if nothing is computed."""
         ...
 
 
@@ -58,22 +58,22 @@ class ReadBenchmark(Protocol):
     facts: MeasurementFacts
 
     def read(self) -> list[float]:
-        """Readings in the unit of the metric, one for each time that it was measured."""
+        """Returns readings in the unit of the metric, one for each measurement."""
         ...
 
 
 @runtime_checkable
 class ReportedBenchmark(Protocol):
-    """A benchmark that somebody else carries out: its times are what is reported."""
+    """A benchmark that another program carries out: the times that it reports are the samples."""
 
     facts: MeasurementFacts
-    """Complete once the times are there."""
+    """Facts, complete once the times are available."""
 
     def times_ns(self) -> list[int]:
-        """Nanoseconds of one execution each."""
+        """Returns the nanoseconds of each execution."""
         ...
 
 
 PreparedBenchmark = TimedBenchmark | ReadBenchmark | ReportedBenchmark
 BenchmarkPreparer = Callable[[Benchmark, int, int | None], AbstractContextManager[PreparedBenchmark]]
-"""Benchmark, seed and index of the accelerator, None without one; raises :class:`Unsupported`."""
+"""Prepares a benchmark with a seed on an accelerator (None without one); raises :class:`Unsupported`."""

@@ -1,7 +1,7 @@
 """A process that measures: reads a task, writes its result, and does not outlive the worker.
 
-It is started anew for every repeat, so that neither caches, clocks nor a broken context go from one to the
-next, and so that a call into a driver that hangs can be killed.
+It is started anew for every repeat, so that neither caches, clocks nor a broken context carry over, and so
+that a hanging driver call can be killed.
 """
 
 import ctypes
@@ -18,12 +18,12 @@ from service.worker.rendezvous import RendezvousClient
 from service.worker.task import RepeatTask
 
 _PR_SET_PDEATHSIG = 1
-"""Of prctl(2)."""
+"""Option of prctl(2)."""
 
 
 def measure_task(given: bytes, words: list[str]) -> bytes:
-    """A task as JSON in, its record as JSON out; a word says where to meet those that measure beside it."""
-    # Libraries of the device take seconds to import, or fail: the worker does not.
+    """Measures a task given as JSON and returns its record; a word names a rendezvous with other tasks."""
+    # Libraries of the device take seconds to import, or fail; the worker itself must not.
     from service.worker.measure import measure_repeat  # noqa: PLC0415
 
     together = RendezvousClient(words[0]) if words else None
@@ -31,7 +31,7 @@ def measure_task(given: bytes, words: list[str]) -> bytes:
 
 
 def list_devices(_: bytes, words: list[str]) -> bytes:
-    """A kind of device in the words, the inventory of this host as JSON out."""
+    """Returns the inventory of this host as JSON, for the kind of device in the words."""
     from service.worker.inventory import collect_inventory  # noqa: PLC0415
 
     device: DeviceKind = TypeAdapter(DeviceKind).validate_python(words[0])
@@ -43,7 +43,7 @@ JOBS: Mapping[str, ChildJob] = {"measure": measure_task, "inventory": list_devic
 
 
 def main(words: list[str], jobs: Mapping[str, ChildJob] = JOBS) -> None:
-    """Do the job that ``JOB PARENT [WORD...]`` names, on standard input, for as long as the parent lives."""
+    """Runs the job named by ``JOB PARENT [WORD...]`` on standard input, as long as the parent lives."""
     job, parent, *rest = words
     _bind_to_parent(int(parent))
     with _reserve_output() as answer:
@@ -51,7 +51,7 @@ def main(words: list[str], jobs: Mapping[str, ChildJob] = JOBS) -> None:
 
 
 def _bind_to_parent(parent: int) -> None:
-    """Let the kernel kill this process when the worker ends in whatever way.
+    """Makes the kernel kill this process when the worker ends in any way.
 
     The kernel watches the thread that started this process: the worker's main thread, or one of those that
     wait for the processes of several accelerators.
@@ -59,12 +59,12 @@ def _bind_to_parent(parent: int) -> None:
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0):
         raise OSError(ctypes.get_errno(), "prctl")
-    if os.getppid() != parent:  # it ended before the kernel was asked
+    if os.getppid() != parent:  # it ended before this call
         os.kill(os.getpid(), signal.SIGKILL)
 
 
 def _reserve_output() -> BinaryIO:
-    """Standard output for the answer alone: what libraries print goes to standard error."""
+    """Reserves standard output for the answer: output of libraries goes to standard error."""
     answer = os.dup(1)
     os.dup2(2, 1)
     return os.fdopen(answer, "wb")

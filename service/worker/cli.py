@@ -1,4 +1,4 @@
-"""The commands of a worker: join, run, say how it is, measure without a service."""
+"""The `worker` commands: enrol, run, report the status, and measure without a service."""
 
 import logging
 import os
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from service.worker.state_directory import Node, StateDirectory
     from service.worker.status import WorkerStatus
 
-app = typer.Typer(no_args_is_help=True, help="Work for the service, or measure without one.")
+app = typer.Typer(no_args_is_help=True, help="Measure for the service, or without one.")
 
 TOKEN_VARIABLE = "IRONLAW_ENROLMENT_TOKEN"  # noqa: S105  # its name, not its value
 _MOST_TOKEN_CHARACTERS = 200
@@ -30,7 +30,7 @@ NVIDIA_CONTROL = Path("/dev/nvidiactl")
 
 
 class DeviceOption(StrEnum):
-    """What a node measures."""
+    """Kind of device that a node measures."""
 
     AUTO = "auto"
     CUDA = "cuda"
@@ -42,22 +42,20 @@ FolderOption = Annotated[
     typer.Option(
         "--dir",
         envvar="IRONLAW_WORKER_DIR",
-        help="Folder of the credential and of results that the service does not have yet.",
+        help="Folder of the credential and of results that are not uploaded yet.",
     ),
 ]
 CaFile = Annotated[
     Path | None,
-    typer.Option(envvar="IRONLAW_WORKER_CA_FILE", help="Certificates to trust instead of the public ones."),
+    typer.Option(envvar="IRONLAW_WORKER_CA_FILE", help="File of the certificates to trust instead."),
 ]
 LockFile = Annotated[
     Path,
-    typer.Option(envvar="IRONLAW_WORKER_LOCK_FILE", help="The lock that one worker of a host holds."),
+    typer.Option(envvar="IRONLAW_WORKER_LOCK_FILE", help="Lock file that one worker of a host holds."),
 ]
 AcceleratorIndex = Annotated[
     int,
-    typer.Option(
-        "--accelerator", min=0, envvar="IRONLAW_WORKER_ACCELERATOR", help="Which of several is measured."
-    ),
+    typer.Option("--accelerator", min=0, envvar="IRONLAW_WORKER_ACCELERATOR", help="Accelerator to measure."),
 ]
 FOLDER = Path("~/.ironlaw-worker")
 LOCK_FILE = Path("/tmp/ironlaw-worker.lock")  # noqa: S108  # opened so that no link and no other file is followed
@@ -75,37 +73,33 @@ def enrol(
     ] = None,
     key_file: Annotated[
         typer.FileText | None,
-        typer.Option(
-            help="File of an API key that may make a token: enrolment-tokens:write, and what nodes may."
-        ),
+        typer.Option(help="File of an API key with enrolment-tokens:write and node scopes."),
     ] = None,
-    name: Annotated[
-        str | None, typer.Option(envvar="IRONLAW_WORKER_NAME", help="What the node should be called.")
-    ] = None,
+    name: Annotated[str | None, typer.Option(envvar="IRONLAW_WORKER_NAME", help="Name of the node.")] = None,
     device: Annotated[
         DeviceOption,
-        typer.Option(envvar="IRONLAW_WORKER_DEVICE", help="What it measures; auto: cuda with its driver."),
+        typer.Option(envvar="IRONLAW_WORKER_DEVICE", help="Device to measure; auto: cuda with its driver."),
     ] = DeviceOption.AUTO,
     again: Annotated[
-        bool, typer.Option("--again", help="Though this host is enrolled: for a new credential.")
+        bool, typer.Option("--again", help="Replace the credential of an enrolled host.")
     ] = False,
-    if_none: Annotated[bool, typer.Option(help="Do nothing where this host is enrolled already.")] = False,
+    if_none: Annotated[bool, typer.Option(help="Do nothing if this host is enrolled.")] = False,
     folder: FolderOption = FOLDER,
     ca_file: CaFile = None,
 ) -> None:
-    """Make this host a node of a service, with a single-use token; repeat it if the answer was lost."""
+    """Enrol this host as a node, with a single-use token. Repeat the command if the answer was lost."""
     from service.worker.enrolment import create_token, enrol_node  # noqa: PLC0415
     from service.worker.state_directory import Node, StateDirectory  # noqa: PLC0415
 
     if if_none and StateDirectory(folder).load_state(Node) is not None:
-        typer.echo("this host is enrolled already", err=True)
+        typer.echo("this host is already enrolled", err=True)
         return
     if key_file:
         token = create_token(service, key_file.read(_MOST_TOKEN_CHARACTERS).strip(), ca_file=ca_file)
     else:
         token = token_file.read(_MOST_TOKEN_CHARACTERS) if token_file else os.environ.get(TOKEN_VARIABLE, "")
     if not token.strip():
-        raise typer.BadParameter(f"there is no enrolment token: --token-file FILE, or {TOKEN_VARIABLE}")
+        raise typer.BadParameter(f"an enrolment token is required: --token-file FILE, or {TOKEN_VARIABLE}")
     kind = device.value
     if kind == "auto":
         kind = "cuda" if NVIDIA_CONTROL.exists() else "cpu"
@@ -113,7 +107,7 @@ def enrol(
         StateDirectory(folder), service, token.strip(), device="cuda" if kind == "cuda" else "cpu", name=name,
         ca_file=ca_file, again=again,
     )  # fmt: skip
-    typer.echo(f"enrolled as {node.node_id}, to measure {node.device}; go on with: ironlaw worker run")
+    typer.echo(f"enrolled as {node.node_id}, to measure {node.device}; start it with: ironlaw worker run")
 
 
 @app.command()
@@ -126,7 +120,7 @@ def run(
         typer.Option(
             min=2**20,
             envvar="IRONLAW_WORKER_SPOOL_BYTES",
-            help="Room for results that the service does not have; nothing is measured once it is taken.",
+            help="Space for results that are not uploaded; measuring stops once it is full.",
         ),
     ] = 2**30,
     free_bytes: Annotated[
@@ -134,7 +128,7 @@ def run(
         typer.Option(
             min=0,
             envvar="IRONLAW_WORKER_FREE_BYTES",
-            help="What must stay free on the disk; nothing is measured below.",
+            help="Space to leave free on the disk; measuring stops below it.",
         ),
     ] = 2**28,
     grace_seconds: Annotated[
@@ -142,16 +136,14 @@ def run(
         typer.Option(
             min=0,
             envvar="IRONLAW_WORKER_GRACE_SECONDS",
-            help="For what runs to end, once the worker is asked to stop.",
+            help="Time for a running repeat to end after a signal to stop.",
         ),
     ] = 8.0,
     accelerator: AcceleratorIndex = 0,
-    once: Annotated[
-        bool, typer.Option(help="End after one suite, once the service has its results.")
-    ] = False,
+    once: Annotated[bool, typer.Option(help="Exit after one suite, once its results are uploaded.")] = False,
     lock_file: LockFile = LOCK_FILE,
 ) -> None:
-    """Claim suites and measure them, until asked to stop."""
+    """Claim suites and measure them, until a signal to stop."""
     from service.worker.agent import Agent, WorkerOptions  # noqa: PLC0415
     from service.worker.client import ServiceClient  # noqa: PLC0415
     from service.worker.credential import WorkerCredentials  # noqa: PLC0415
@@ -181,7 +173,7 @@ def run(
 
 @app.command()
 def status(*, folder: FolderOption = FOLDER, lock_file: LockFile = LOCK_FILE) -> None:
-    """Say what this host is, whether it works, and which results it holds; asks nobody."""
+    """Show the node, its state and the results that it stores, without asking the service."""
     from service.worker.spool import ResultSpool  # noqa: PLC0415
     from service.worker.state_directory import HeldLease, is_locked  # noqa: PLC0415
 
@@ -198,15 +190,15 @@ def status(*, folder: FolderOption = FOLDER, lock_file: LockFile = LOCK_FILE) ->
 @app.command()
 def measure(
     *,
-    suite: Annotated[str, typer.Option(help="A suite that ships, or a file of one.")],
+    suite: Annotated[str, typer.Option(help="Shipped suite, or file of a suite.")],
     out: Annotated[Path, typer.Option(help="Folder for records and summary.")],
     seed: Annotated[
-        int | None, typer.Option(min=0, help="Input data come from it; random by default.")
+        int | None, typer.Option(min=0, help="Seed of the input data. Defaults to a random one.")
     ] = None,
     accelerator: AcceleratorIndex = 0,
     lock_file: LockFile = LOCK_FILE,
 ) -> None:
-    """Run a suite on this machine, without a service; writes records and a summary."""
+    """Run a suite on this machine without a service, and write records and a summary."""
     from service.worker.interrupt import Interrupted, InterruptSignal  # noqa: PLC0415
     from service.worker.local import measure_locally  # noqa: PLC0415
     from service.worker.process import ChildProcesses  # noqa: PLC0415
@@ -221,7 +213,7 @@ def measure(
         with _report_progress(board), _handle_stop_signals(lambda: interrupt.set("STOPPED")):
             measure_locally(chosen, out, children, interrupt, board, seed=seed, accelerator=accelerator)
     except Interrupted:
-        raise WorkerError(f"stopped; what was measured is in {out}") from None
+        raise WorkerError(f"stopped; the finished measurements are in {out}") from None
     finally:
         _build_console().print(render_view(board.view))
     typer.echo(f"records and summary are in {out}", err=True)
@@ -234,12 +226,12 @@ def _load_node(folder: Path) -> "tuple[StateDirectory, Node]":
     home = StateDirectory(folder)
     node = home.load_state(Node)
     if node is None:
-        raise WorkerError("this host is not enrolled: ironlaw worker enrol")
+        raise WorkerError("this host is not enrolled; run: ironlaw worker enrol")
     return home, node
 
 
 def _resolve_suite(name: str) -> "BenchmarkSuite":
-    """A suite that ships, by its id, or one of a file."""
+    """Returns a shipped suite by its id, or reads a suite from a file."""
     from service.protocol.suites import shipped_suites  # noqa: PLC0415
     from service.worker.running import read_suite  # noqa: PLC0415
 
@@ -247,7 +239,7 @@ def _resolve_suite(name: str) -> "BenchmarkSuite":
     if name in shipped:
         return shipped[name]
     if not Path(name).is_file():
-        raise typer.BadParameter(f"there is no suite and no file {name}; suites: {', '.join(shipped)}")
+        raise typer.BadParameter(f"{name} is neither a suite nor a file; suites: {', '.join(shipped)}")
     return read_suite(Path(name).read_text("utf-8"))
 
 
@@ -255,7 +247,7 @@ def _resolve_suite(name: str) -> "BenchmarkSuite":
 def _handle_stop_signals(
     first: Callable[[], None], second: Callable[[], None] | None = None
 ) -> Iterator[None]:
-    """Call ``first`` when asked to stop, and ``second`` when asked again.
+    """Calls ``first`` on a signal to stop, and ``second`` on another one.
 
     A signal handler may run while its thread holds any lock, so it only writes to a pipe.
     """
@@ -275,7 +267,7 @@ def _handle_stop_signals(
 
 @contextmanager
 def _report_progress(board: "WorkerStatus") -> Iterator[None]:
-    """Show the board at a terminal, and write the log to standard error."""
+    """Shows the status at a terminal, and writes the log to standard error."""
     from service.worker.table import TableLogHandler, show_progress  # noqa: PLC0415
 
     console = _build_console()

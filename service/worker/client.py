@@ -1,7 +1,7 @@
-"""The service as a node sees it: each call sends one message and understands one answer.
+"""Client of the service for a node: each call sends one message and parses one answer.
 
-Requests go by HTTPS alone, except to loopback, and the certificate is always verified. No error text holds
-a credential, because none holds a header.
+Requests go by HTTPS alone, except to loopback, and the certificate is always verified. No error text contains
+a credential, because none contains a header.
 """
 
 import base64
@@ -46,17 +46,18 @@ ANSWER_SECONDS = 15.0
 UPLOAD_SECONDS = 60.0
 CONNECT_SECONDS = 10.0
 IDLE_SECONDS = 2.0
-"""How long an idle connection is used again: the service closes it after five seconds, and what is sent to it
-in that moment is lost."""
+"""Time during which an idle connection is reused. The service closes it after five seconds, and a request
+that is sent at that moment is lost.
+"""
 LONGEST_RETRY_AFTER_SECONDS = 3600.0
 _TRY_AGAIN = frozenset({408, 425, 429})
-"""Statuses below 500 that say: later."""
+"""Statuses below 500 that ask for a later retry."""
 
 Answer = TypeVar("Answer", bound=BaseModel)
 
 
 class NoAnswer(Exception):
-    """There was no answer, or none that settles anything: try again later, with the same request."""
+    """No answer came, or none that settles the request: retry later with the same request."""
 
     def __init__(self, message: str, retry_after_seconds: float = 0.0, *, is_reached: bool = True) -> None:
         super().__init__(message)
@@ -65,11 +66,11 @@ class NoAnswer(Exception):
 
 
 class Unauthorized(Exception):
-    """The service does not take the credential of this node."""
+    """The service does not accept the credential of this node."""
 
 
 class RequestRefused(Exception):
-    """The service understood the request and says no; the same request would be refused again."""
+    """The service refused the request; a retry would be refused again."""
 
     def __init__(self, status: int, code: str, detail: str, retry_after_seconds: float = 0.0) -> None:
         super().__init__(f"{status} {code}: {detail}")
@@ -79,7 +80,7 @@ class RequestRefused(Exception):
 
 
 class _Problem(ProtocolReply):
-    """What is read of a problem document (RFC 9457)."""
+    """Members of a problem document (RFC 9457) that are used."""
 
     code: str = ""
     title: str = ""
@@ -87,13 +88,13 @@ class _Problem(ProtocolReply):
 
 
 class _NewToken(ProtocolReply):
-    """What is read of a new enrolment token."""
+    """Members of a new enrolment token that are used."""
 
     token: NodeCredential
 
 
 class ServiceClient:
-    """One node's connection to its service; safe to use from several threads."""
+    """Connection of one node to its service; safe to use from several threads."""
 
     def __init__(
         self,
@@ -106,7 +107,7 @@ class ServiceClient:
         """Nothing is sent yet.
 
         Raises:
-            WorkerError: the address is neither https nor loopback, or the certificates cannot be read.
+            WorkerError: The address is neither https nor loopback, or the certificates cannot be read.
         """
         self.address = validate_address(address)
         self.offset = ClockOffset()
@@ -115,7 +116,7 @@ class ServiceClient:
         self._client = httpx.Client(
             base_url=self.address,
             verify=_load_trust(ca_file),
-            # A proxy of the environment is for what lies beyond this host.
+            # A proxy of the environment is only used for addresses beyond this host.
             trust_env=not is_loopback(url.host),
             follow_redirects=False,
             limits=httpx.Limits(keepalive_expiry=IDLE_SECONDS),
@@ -128,40 +129,40 @@ class ServiceClient:
         self._client.close()
 
     def create_token(self, api_key: str) -> str:
-        """A single-use enrolment token, by an API key of `enrolment-tokens:write` and what nodes may do."""
+        """Returns a single-use enrolment token, by an API key with its scope and those of nodes."""
         request = self._build_request("POST", "/v1/enrolment-tokens", b"{}", api_key)
         return self._parse_answer(self._send_request(request, ANSWER_SECONDS), _NewToken).token
 
     def enrol_node(self, enrolment: NodeEnrolmentRequest) -> NodeEnrolment:
-        """Join; repeated with the same installation id, it is the same node."""
+        """Enrols a node; repeated with the same installation id, it is the same node."""
         request = self._build_request("POST", "/v1/nodes:enrol", enrolment, None)
         return self._parse_answer(self._send_request(request, ANSWER_SECONDS), NodeEnrolment)
 
     def send_heartbeat(self, node_id: str, heartbeat: NodeHeartbeatRequest) -> NodeInstructions:
-        """Say that the node is alive, and hear what the service wants of it."""
+        """Sends a heartbeat and returns the instructions of the service."""
         sent_at = time.time()
         answer = self._call_service("POST", f"/v1/nodes/{node_id}:heartbeat", heartbeat, NodeInstructions)
         self.offset.record_answer(answer.server_time, sent_at, time.time())
         return answer
 
     def send_inventory(self, node_id: str, inventory: NodeInventory) -> None:
-        """Say what the node is made of."""
+        """Sends the inventory of the node."""
         self._call_service("PUT", f"/v1/nodes/{node_id}/inventory", inventory, ProtocolReply)
 
     def rotate_credential(self, node_id: str) -> None:
-        """Get the next credential, keep it, and carry it from the next request on.
+        """Requests the next credential, stores it, and uses it from the next request on.
 
-        No other request is under way meanwhile. A lost answer costs nothing: the next rotation replaces it.
+        No other request is under way meanwhile. A lost answer is harmless: the next rotation replaces it.
         """
         if self._credentials is None:
-            raise RuntimeError("there is nothing to rotate before a node is enrolled")
+            raise RuntimeError("a node must be enrolled before its credential is rotated")
         with self._credentials.lock_for_rotation() as secret:
             request = self._build_request("POST", f"/v1/nodes/{node_id}:rotate", None, secret)
             response = self._send_request(request, ANSWER_SECONDS)
             self._credentials.stage(self._parse_answer(response, IssuedNodeCredential).credential)
 
     def claim_lease(self, claim: LeaseClaimRequest) -> tuple[BenchmarkLease, float] | None:
-        """Ask for work, with patience: the lease, and when it was asked for by ``read_ticks``; or None."""
+        """Claims a lease by a long poll; returns it with the ``read_ticks`` of the request, or None."""
         sent_at = read_ticks()
         response = self._send_authorized(
             "POST", "/v1/leases:claim", claim, claim.wait_seconds + ANSWER_SECONDS
@@ -171,16 +172,16 @@ class ServiceClient:
         return self._parse_answer(response, BenchmarkLease), sent_at
 
     def renew_lease(self, lease_id: str, renewal: LeaseRenewalRequest) -> tuple[LeaseRenewal, float]:
-        """Hold on to a lease: the answer, and when it was asked for by ``read_ticks``."""
+        """Renews a lease; returns the answer and the ``read_ticks`` of the request."""
         sent_at = read_ticks()
         return self._call_service("POST", f"/v1/leases/{lease_id}:renew", renewal, LeaseRenewal), sent_at
 
     def complete_lease(self, lease_id: str, completion: LeaseCompletionRequest) -> LeaseCompletion:
-        """Give a lease back."""
+        """Completes a lease."""
         return self._call_service("POST", f"/v1/leases/{lease_id}:complete", completion, LeaseCompletion)
 
     def upload_result(self, result_id: str, content: bytes) -> BenchmarkResultReceipt:
-        """Hand over a result with its digest (RFC 9530)."""
+        """Uploads a result with its digest (RFC 9530)."""
         response = self._send_authorized("PUT", f"/v1/benchmark-results/{result_id}", content, UPLOAD_SECONDS)
         return self._parse_answer(response, BenchmarkResultReceipt)
 
@@ -190,15 +191,15 @@ class ServiceClient:
     def _send_authorized(
         self, method: str, path: str, content: BaseModel | bytes, seconds: float
     ) -> httpx.Response:
-        """The answer to a request of the node, with its other credential where one is refused.
+        """Sends a request of the node, trying its other credential if one is refused.
 
         Raises:
-            Unauthorized: the service takes no credential that there is.
-            NoAnswer: there was no answer that settles anything.
-            RequestRefused: the service says no.
+            Unauthorized: The service accepts no credential of the node.
+            NoAnswer: There was no answer that settles anything.
+            RequestRefused: The service refused the request.
         """
         if self._credentials is None:
-            raise RuntimeError("a node that is not enrolled can only enrol")
+            raise RuntimeError("a node must be enrolled before it sends this request")
         while True:
             with self._credentials.acquire_credential() as secret:
                 try:
@@ -223,17 +224,17 @@ class ServiceClient:
         return self._client.build_request(method, path, content=body, headers=headers)
 
     def _send_request(self, request: httpx.Request, seconds: float) -> httpx.Response:
-        """The answer, if it is one of success."""
+        """Returns the response if it is successful."""
         timeout = httpx.Timeout(seconds, connect=CONNECT_SECONDS, pool=CONNECT_SECONDS)
         request.extensions["timeout"] = timeout.as_dict()
         try:
             response = self._client.send(request)
         except httpx.ConnectError as error:
             raise NoAnswer(
-                f"{self.address} is not reached: {to_one_line(str(error))}", is_reached=False
+                f"{self.address} cannot be reached: {to_one_line(str(error))}", is_reached=False
             ) from None
         except httpx.HTTPError as error:
-            # The request may have left this host, and arrive yet.
+            # The request may have left this host, and may still arrive.
             if self._credentials is not None:
                 self._credentials.record_abandoned_request()
             raise NoAnswer(
@@ -247,7 +248,7 @@ class ServiceClient:
         try:
             return answer.model_validate_json(response.content)
         except ValidationError:
-            raise NoAnswer(f"the answer is no {answer.__name__} of this protocol") from None
+            raise NoAnswer(f"the answer is not a valid {answer.__name__}") from None
 
 
 def _raise_unless_ok(response: httpx.Response) -> None:
@@ -272,7 +273,7 @@ def _parse_problem(response: httpx.Response) -> _Problem:
 
 
 def _parse_retry_after(response: httpx.Response) -> float:
-    """Seconds that the service asks to wait, in either of the two forms (RFC 9110, 10.2.3)."""
+    """Returns the seconds that the service asks to wait, in either form (RFC 9110, 10.2.3)."""
     text = response.headers.get("Retry-After", "")
     if text.isascii() and text.isdigit():
         seconds = float(text)
@@ -286,7 +287,7 @@ def _parse_retry_after(response: httpx.Response) -> float:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a host name or address is this host's own."""
+    """Returns true if a host name or address is this host's own."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -294,27 +295,27 @@ def is_loopback(host: str) -> bool:
 
 
 def validate_address(address: str) -> str:
-    """The address of a service as it is used.
+    """Returns the normalized address of a service.
 
     Raises:
-        WorkerError: it is no address, or neither https nor loopback.
+        WorkerError: It is not an address, or neither https nor loopback.
     """
     try:
         url = httpx.URL(address)
     except httpx.InvalidURL:
-        raise WorkerError("the address of the service is none: write https://HOST") from None
+        raise WorkerError("the address of the service is not valid: write https://HOST") from None
     if not url.host or url.userinfo or url.query or url.fragment:
-        raise WorkerError("the address of the service is https://HOST, with a port and a path at most")
+        raise WorkerError("the address of the service is https://HOST, with at most a port and a path")
     if url.scheme != "https" and not (url.scheme == "http" and is_loopback(url.host)):
-        raise WorkerError("credentials go by https alone: write https://HOST (http is for this host itself)")
+        raise WorkerError("credentials require https: write https://HOST (http is for this host itself)")
     return str(url).rstrip("/")
 
 
 def _load_trust(ca_file: Path | None) -> ssl.SSLContext | bool:
-    """Whose certificates are believed: those of ``ca_file`` alone, or those of the public authorities."""
+    """Returns the trusted certificates: those of ``ca_file`` alone, or those of the public authorities."""
     if ca_file is None:
         return True
     try:
         return ssl.create_default_context(cafile=ca_file)
     except OSError as error:
-        raise WorkerError(f"{ca_file} holds no certificates: {error.strerror or 'not PEM'}") from None
+        raise WorkerError(f"{ca_file} contains no certificates: {error.strerror or 'not PEM'}") from None

@@ -1,9 +1,9 @@
 """The credential of a node: on disk for its owner alone; a crash at any step leaves one that works.
 
-A rotation has two phases. The next credential is kept as ``pending`` beside the ``current`` one, then used;
-the service retires the old one at that first use, and takes any later use of it for theft. So requests of
-several threads carry a credential only while nobody changes it, and from the moment in which there is a
-pending one, nothing else is carried until the service has refused that.
+A rotation has two phases. The next credential is stored as ``pending`` beside the ``current`` one, then used;
+the service retires the old one at that first use, and treats any later use of it as theft. So requests of
+several threads use a credential only while nobody changes it, and once there is a pending one, no other is
+used until the service has refused that.
 """
 
 import logging
@@ -21,26 +21,26 @@ from service.worker.errors import WorkerError
 from service.worker.files import read_private_file, write_file
 
 SETTLED_SECONDS = 60.0
-"""How long a request that was given up may still be on its way, and arrive with the old credential."""
+"""Seconds during which an abandoned request may still arrive with the old credential."""
 
 _logger = logging.getLogger(__name__)
 
 
 class StoredCredential(ProtocolMessage):
-    """What the file holds."""
+    """Content of the credential file."""
 
     current: NodeCredential
     pending: NodeCredential | MISSING = MISSING
 
 
 class WorkerCredentials:
-    """The credentials of one node, shared by every thread that sends."""
+    """Credentials of one node, shared by every thread that sends."""
 
     def __init__(self, path: Path) -> None:
-        """Read the file.
+        """Reads the file.
 
         Raises:
-            WorkerError: it is not there, not readable, or open to others.
+            WorkerError: It does not exist, is not readable, or is open to others.
         """
         self._path = path
         self._stored = _read_stored(path)
@@ -48,16 +48,16 @@ class WorkerCredentials:
         self._changed = threading.Condition()
         self._senders = 0
         self._is_changing = False
-        self._given_up_at = time.monotonic()  # a request of the process before may still be on its way
+        self._given_up_at = time.monotonic()  # a request of the previous process may still be under way
 
     @staticmethod
     def store(path: Path, credential: str) -> None:
-        """Keep the first credential of a node."""
+        """Stores the first credential of a node."""
         write_file(path, StoredCredential(current=credential).model_dump_json().encode())
 
     @contextmanager
     def acquire_credential(self) -> Iterator[str]:
-        """The credential for one request, which stays the right one until the request has ended."""
+        """Yields the credential for one request; it stays valid until the request has ended."""
         with self._changed:
             self._changed.wait_for(lambda: not self._is_changing)
             self._senders += 1
@@ -71,7 +71,7 @@ class WorkerCredentials:
 
     @contextmanager
     def lock_for_rotation(self) -> Iterator[str]:
-        """The credential for the request that asks for the next one, while no other request is under way."""
+        """Yields the credential for a rotation request, while no other request is under way."""
         with self._changed:
             self._changed.wait_for(lambda: not self._is_changing)
             self._is_changing = True
@@ -90,28 +90,28 @@ class WorkerCredentials:
 
     @property
     def is_settled(self) -> bool:
-        """Whether no request that was given up can still arrive."""
+        """Returns true if no abandoned request can still arrive."""
         return time.monotonic() - self._given_up_at >= SETTLED_SECONDS
 
     def record_abandoned_request(self) -> None:
-        """A request ended without an answer: it may arrive later."""
+        """Records a request that ended without an answer and may arrive later."""
         self._given_up_at = time.monotonic()
 
     def stage(self, credential: str) -> None:
-        """Keep the next credential, inside :meth:`lock_for_rotation`; it is carried from then on."""
+        """Stores the next credential, inside :meth:`lock_for_rotation`; it is used from then on."""
         self._write(StoredCredential(current=self._stored.current, pending=credential))
 
     def record_acceptance(self, secret: str) -> None:
-        """Forget the other credential: the service took this one, inside :meth:`acquire_credential`."""
+        """Drops the other credential once this one is accepted, inside :meth:`acquire_credential`."""
         with self._changed:
             if self._stored.pending is not MISSING:
                 try:
                     self._write(StoredCredential(current=secret))
-                except OSError:  # both stay on the disk, and the pending one goes on being tried first
-                    _logger.warning("the credential file cannot be written: is the disk full?")
+                except OSError:  # both stay on disk, and the pending one is still tried first
+                    _logger.warning("the credential file cannot be written; the disk may be full")
 
     def record_refusal(self, secret: str) -> bool:
-        """The service refused this credential; whether there is another one to try."""
+        """Records that the service refused this credential; returns true if there is another one to try."""
         with self._changed:
             if secret == self._stored.pending:
                 self._pending_is_refused = True
@@ -127,6 +127,6 @@ def _read_stored(path: Path) -> StoredCredential:
     try:
         return StoredCredential.model_validate_json(read_private_file(path))
     except FileNotFoundError:
-        raise WorkerError("this host is not enrolled: ironlaw worker enrol") from None
+        raise WorkerError("this host is not enrolled; run: ironlaw worker enrol") from None
     except ValidationError:
-        raise WorkerError(f"{path} holds no credential: enrol again") from None
+        raise WorkerError(f"{path} contains no credential; enrol again") from None

@@ -1,9 +1,9 @@
-"""A small decoder in float64, from nothing but a seed: what decoding and training are checked against.
+"""Reference decoder in float64, computed from a seed, for checks of decoding and training.
 
 A token goes through layers of RMS norm (without a gain), grouped attention with rotation, and a gated
 feed-forward network, as Llama is built (Touvron et al., 2023). All weights are numbers of deviation 1, and
-each product is divided by the square root of its inner side instead. Weights are made when they are needed,
-some rows at a time: a model that fills the device need not fit into the memory of the host.
+each product is divided by the square root of its inner dimension instead. Weights are generated when they are
+needed, some rows at a time: a model that fills the device need not fit into the memory of the host.
 """
 
 import math
@@ -21,20 +21,20 @@ from service.worker.host import usable_processors
 Array = np.ndarray[Any, np.dtype[np.float64]]
 DecoderWork = DecodeLoopWork | TrainingStepWork
 EPSILON = 1e-5
-"""Added to the mean square of a norm."""
+"""Constant that is added to the mean square of a norm."""
 THETA = 10_000.0
 """Base of the angles of the rotation (Su et al., RoFormer, 2021)."""
 CHUNK = 2**20
 MOST_THREADS = 32
 ROUNDINGS = 8
-"""Results of a layer that are rounded, one after the other."""
+"""Results of a layer that are rounded in sequence."""
 ROUNDING = {"bf16": 2.0**-9, "fp32": 2.0**-24}
 SUMMING = 64
 """Errors of sums and of exp and the like in fp32, as multiples of a rounding of fp32."""
 
 
 class WeightMatrix(NamedTuple):
-    """A matrix of weights: its number among the arrays of the seed, and its sides."""
+    """A matrix of weights: its number among the arrays of the seed, and its dimensions."""
 
     number: int
     rows: int
@@ -42,12 +42,12 @@ class WeightMatrix(NamedTuple):
 
     @property
     def scale(self) -> float:
-        """What a product with it is multiplied by."""
+        """Factor that is applied to a product with the matrix."""
         return 1 / math.sqrt(self.columns)
 
 
 def list_matrices(work: DecoderWork) -> dict[str, WeightMatrix]:
-    """All matrices that a token is multiplied with, the head last; they have ``work.matrix_parameters``."""
+    """Returns all matrices that multiply a token, the head last; they have ``work.matrix_parameters``."""
     heads = work.head_size * (work.query_heads + 2 * work.kv_heads)
     sides = {
         "qkv": (heads, work.hidden),
@@ -61,64 +61,64 @@ def list_matrices(work: DecoderWork) -> dict[str, WeightMatrix]:
 
 
 def get_table_number(work: DecoderWork) -> int:
-    """Of the table of tokens among the arrays of the seed: right behind the matrices."""
+    """Returns the number of the embedding table among the arrays of the seed, right after the matrices."""
     return 4 * work.layers + 1
 
 
 def generate_tokens(
     work: DecoderWork, seed: int, places: np.ndarray[Any, Any]
 ) -> np.ndarray[Any, np.dtype[np.uint32]]:
-    """Token ids, uniform over the vocabulary."""
+    """Generates token ids, uniform over the vocabulary."""
     bits = numbers.generate_bits(numbers.derive_seed(seed, 4 * work.layers + 2), places)
     return np.asarray(bits % np.uint64(work.vocabulary), np.uint32)
 
 
 def get_cache_number(work: DecoderWork, layer: int, which: int) -> int:
-    """Of the keys (0) or values (1) of a layer's cache among the arrays of the seed."""
+    """Returns the number of the keys (0) or values (1) of a layer's cache among the arrays of the seed."""
     return 4 * work.layers + 3 + 2 * layer + which
 
 
 def compute_rotary_angles(positions: np.ndarray[Any, Any], head_size: int) -> tuple[Array, Array]:
-    """Cosines and sines of each position (rows) and pair of elements (columns)."""
+    """Returns cosines and sines of each position (rows) and pair of elements (columns)."""
     angles = np.outer(positions, THETA ** (-2.0 * np.arange(head_size // 2) / head_size))
     return np.cos(angles), np.sin(angles)
 
 
 def compute_tolerance(work: DecoderWork) -> float:
-    """Largest error that passes, over the root mean square.
+    """Returns the largest error that passes, over the root mean square.
 
     Errors of 8 roundings a layer add up at random, and the largest of some thousand is about 4 of their
-    deviations, which is 0.6 of the most that one rounding does; three times that is let pass.
+    deviations, which is 0.6 of the largest effect of one rounding; three times that passes.
     """
     roundings = math.sqrt(ROUNDINGS * work.layers + 4)
     return 8 * (ROUNDING[work.dtype] + SUMMING * ROUNDING["fp32"]) * roundings
 
 
 class SeededWeights:
-    """Weights of a seed as the device holds them, a part of them at a time."""
+    """Weights of a seed as the device holds them, generated in parts."""
 
     def __init__(self, work: DecoderWork, seed: int) -> None:
         self._work, self._seed, self.matrices = work, seed, list_matrices(work)
 
     def generate_rows(self, number: int, columns: int, first: int, count: int) -> Array:
-        """Rows of an array of the seed."""
+        """Generates rows of an array of the seed."""
         seed = numbers.derive_seed(self._seed, number)
         found = numbers.generate_normal_run(self._work.dtype, seed, first * columns, count * columns)
         return found.reshape(count, columns)
 
     def embed_tokens(self, ids: np.ndarray[Any, Any]) -> Array:
-        """A row of the table for each token."""
+        """Returns a row of the embedding table for each token."""
         hidden, number = self._work.hidden, get_table_number(self._work)
         return np.concatenate([self.generate_rows(number, hidden, int(token), 1) for token in ids])
 
     def apply_matrix(self, name: str, x: Array) -> Array:
-        """X W^T, scaled."""
+        """Returns X W^T, scaled."""
         matrix = self.matrices[name]
         parts = self._map_parts(matrix, lambda _, weights: x @ weights.T)
         return np.asarray(np.concatenate(list(parts), axis=1) * matrix.scale)
 
     def apply_transpose(self, name: str, dy: Array) -> Array:
-        """DY W, scaled."""
+        """Returns DY W, scaled."""
         matrix = self.matrices[name]
         total = np.zeros((len(dy), matrix.columns))
         for part in self._map_parts(
@@ -140,18 +140,18 @@ class SeededWeights:
 
 
 def normalize_rows(x: Array) -> tuple[Array, Array]:
-    """X over its root mean square by rows, and the factor of each row."""
+    """Returns X over its root mean square by rows, and the factor of each row."""
     factors = 1 / np.sqrt(np.mean(x * x, axis=-1, keepdims=True) + EPSILON)
     return x * factors, factors
 
 
 def backward_norm(dy: Array, y: Array, factors: Array) -> Array:
-    """What comes back through a norm."""
+    """Returns the gradient of the input of a norm."""
     return np.asarray(factors * (dy - y * np.mean(dy * y, axis=-1, keepdims=True)))
 
 
 def rotate_heads(x: Array, cosines: Array, sines: Array) -> Array:
-    """The first half of each head against the second; x is (token, head, element)."""
+    """Rotates the first half of each head against the second; x is (token, head, element)."""
     low, high = np.split(x, 2, axis=-1)
     c, s = cosines[:, None], sines[:, None]
     return np.concatenate([low * c - high * s, high * c + low * s], axis=-1)
@@ -159,13 +159,13 @@ def rotate_heads(x: Array, cosines: Array, sines: Array) -> Array:
 
 @dataclass(slots=True)
 class ForwardState:
-    """What a pass forward leaves: scores, inputs of the matrices, and what the way back needs of a layer."""
+    """Results of a forward pass: scores, inputs of the matrices, and activations for the backward pass."""
 
     scores: Array
     inputs: dict[str, Array]
     layers: list[dict[str, Array]]
     gradients: dict[str, Array] = field(default_factory=dict)
-    """Of the output of each matrix, once the way back is done."""
+    """Gradients of the output of each matrix, once the backward pass is done."""
 
 
 def run_forward(
@@ -177,7 +177,7 @@ def run_forward(
     sequence: int = 0,
     capacity: int = 0,
 ) -> ForwardState:
-    """Tokens of one sequence behind ``context`` tokens whose keys and values are numbers of the seed.
+    """Runs tokens of one sequence behind ``context`` tokens with keys and values of the seed.
 
     Returns scores of shape (tokens, vocabulary).
     """
@@ -232,7 +232,7 @@ def run_forward(
 
 
 def compute_entropy(scores: Array, targets: np.ndarray[Any, Any]) -> tuple[Array, Array]:
-    """Cross entropy of each row, and the gradient of their mean."""
+    """Returns the cross entropy of each row, and the gradient of their mean."""
     top = scores.max(axis=1, keepdims=True)
     sums = np.exp(scores - top).sum(axis=1, keepdims=True)
     places = np.arange(len(targets)), targets.astype(np.int64)
@@ -245,7 +245,7 @@ def compute_entropy(scores: Array, targets: np.ndarray[Any, Any]) -> tuple[Array
 def run_backward(
     work: TrainingStepWork, weights: SeededWeights, passed: ForwardState, dscores: Array
 ) -> None:
-    """Fills ``passed.gradients``: of the output of each matrix, (token, row of the matrix)."""
+    """Fills ``passed.gradients`` with those of each matrix's output, (token, row of the matrix)."""
     count, head = len(dscores), work.head_size
     c, s = compute_rotary_angles(np.arange(count), head)
     gradients = passed.gradients
@@ -269,7 +269,7 @@ def run_backward(
         dq = np.einsum("kgts,ksd->tkgd", ds, kept["k"]).reshape(count, -1, head)
         dk = np.einsum("kgts,tkgd->skd", ds, kept["q"])
         dv = np.einsum("kgts,tkgd->skd", p, do)
-        # A rotation goes back by turning the other way.
+        # The gradient of a rotation is rotated the other way.
         whole = np.concatenate([rotate_heads(dq, c, -s), rotate_heads(dk, c, -s), dv], axis=1)
         gradients[f"qkv.{layer}"] = whole.reshape(count, -1)
         da = weights.apply_transpose(f"qkv.{layer}", gradients[f"qkv.{layer}"])
@@ -279,6 +279,6 @@ def run_backward(
 def compute_gradient_rows(
     weights: SeededWeights, passed: ForwardState, name: str, rows: np.ndarray[Any, Any]
 ) -> Array:
-    """Rows of the gradient of a matrix."""
+    """Returns rows of the gradient of a matrix."""
     products = passed.gradients[name][:, rows].T @ passed.inputs[name]
     return np.asarray(products * weights.matrices[name].scale)

@@ -1,4 +1,4 @@
-"""How a host becomes a node: its single-use token for a credential of its own."""
+"""Enrolment of a host as a node: it exchanges a single-use token for a credential of its own."""
 
 import os
 import socket
@@ -27,18 +27,18 @@ _NAME: TypeAdapter[str] = TypeAdapter(Name)
 
 
 def create_token(address: str, api_key: str, *, ca_file: Path | None) -> str:
-    """A single-use token that a host makes for itself, with an API key that many hosts may share.
+    """Creates a single-use token, with an API key that many hosts may share.
 
     Raises:
-        WorkerError: the service says no, or nothing.
+        WorkerError: The service refuses or does not answer.
     """
     client = ServiceClient(address, ca_file=ca_file)
     try:
         return client.create_token(api_key)
     except Unauthorized as error:
-        raise WorkerError(f"the API key is not taken: {error}") from None
+        raise WorkerError(f"the API key is not accepted: {error}") from None
     except (RequestRefused, NoAnswer) as error:
-        raise WorkerError(f"no enrolment token: {error}") from None
+        raise WorkerError(f"no enrolment token was created: {error}") from None
     finally:
         client.close()
 
@@ -53,12 +53,12 @@ def enrol_node(
     ca_file: Path | None,
     again: bool,
 ) -> Node:
-    """Join a service, and keep the credential before anybody is told.
+    """Enrols a host, and stores its credential before anything is reported.
 
     The installation id is on the disk before it is sent: repeated after a lost answer, it is the same node.
 
     Raises:
-        WorkerError: this host is enrolled already, a worker runs, or the service says no.
+        WorkerError: This host is enrolled already, a worker runs, or the service refuses.
     """
     held = lock_home(home)
     try:
@@ -78,7 +78,7 @@ def _enrol_locked(
     again: bool,
 ) -> Node:
     if home.load_state(Node) is not None and not again:
-        raise WorkerError("this host is enrolled already; for a new credential: ironlaw worker enrol --again")
+        raise WorkerError("this host is already enrolled; for a new credential: ironlaw worker enrol --again")
     installation = home.load_state(Installation)
     if installation is None:
         installation = Installation(installation_id=generate_hex_128())
@@ -88,11 +88,11 @@ def _enrol_locked(
     try:
         enrolled = client.enrol_node(enrolment)
     except Unauthorized as error:
-        raise WorkerError(f"the enrolment token is not taken: {error}") from None
+        raise WorkerError(f"the enrolment token is not accepted: {error}") from None
     except RequestRefused as error:
-        raise WorkerError(f"the service refuses: {error}") from None
+        raise WorkerError(f"the service refused the enrolment: {error}") from None
     except NoAnswer as error:
-        raise WorkerError(f"{error}; the same command again does no harm") from None
+        raise WorkerError(f"{error}; it is safe to repeat the command") from None
     finally:
         client.close()
     node = Node(node_id=enrolled.node_id, service=client.address, device=device)
@@ -119,14 +119,14 @@ def _build_enrolment(
             **optional,
         )
     except ValidationError:
-        raise WorkerError("the enrolment token is none: it is one line of letters and digits") from None
+        raise WorkerError("the enrolment token is not valid: it is one line of letters and digits") from None
 
 
 def _resolve_name(name: str | None) -> str | None:
-    """The name that was chosen, or that of the host where it can be one."""
+    """Returns the chosen name, or that of the host if it is a valid name."""
     try:
         return _NAME.validate_python(name if name is not None else socket.gethostname().lower())
     except ValidationError:
         if name is None:
             return None
-        raise WorkerError("the name of a node is of a-z, 0-9, dot, dash and underscore") from None
+        raise WorkerError("the name of a node must consist of a-z, 0-9, dot, dash and underscore") from None

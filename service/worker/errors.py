@@ -1,5 +1,5 @@
-"""What whoever runs a worker can mend; the message says how and holds no secret."""
+"""Errors that the operator of a worker can correct; the message says how and contains no secret."""
 
 
 class WorkerError(Exception):
-    """The worker cannot go on as it is set up."""
+    """The worker cannot continue as it is configured."""

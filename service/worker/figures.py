@@ -1,4 +1,4 @@
-"""Figures as people write them."""
+"""Figures formatted for people."""
 
 from collections.abc import Sequence
 from statistics import median
@@ -24,7 +24,7 @@ _SMALLEST = (1e-9, "n")
 
 
 def format_value(value: float, metric: str) -> str:
-    """A value with the prefix that fits it: 812.3 TFLOP/s, 5.12 us. Prefixes are decimal."""
+    """Formats a value with the decimal prefix that fits it: 812.3 TFLOP/s, 5.12 us."""
     size, prefix = next(
         ((size, prefix) for size, prefix in _PREFIXES if abs(value) >= size),
         _SMALLEST if value else (1.0, ""),
@@ -33,7 +33,7 @@ def format_value(value: float, metric: str) -> str:
 
 
 def format_figures(figures: Sequence[float], metric: str) -> str:
-    """The median of repeats, and how far apart they lie."""
+    """Formats the median of repeats, and their spread."""
     middle = median(figures)
     text = format_value(middle, metric)
     if len(figures) == 1 or not middle:
@@ -42,5 +42,5 @@ def format_figures(figures: Sequence[float], metric: str) -> str:
 
 
 def compute_spread(figures: Sequence[float]) -> float:
-    """Largest less smallest figure, as a share of their median."""
+    """Returns the largest less the smallest figure, as a share of their median."""
     return (max(figures) - min(figures)) / median(figures)

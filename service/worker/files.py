@@ -1,4 +1,4 @@
-"""Files that survive a power failure, and that are for their owner alone."""
+"""Files that survive a power failure and that only their owner can open."""
 
 import os
 import stat
@@ -12,10 +12,10 @@ _OTHERS = 0o077
 
 
 def create_private_folder(path: Path) -> Path:
-    """The folder, made for good if it is not there.
+    """Returns the folder, created durably if it does not exist.
 
     Raises:
-        WorkerError: it belongs to another user, or others may enter it.
+        WorkerError: It belongs to another user, or others may enter it.
     """
     made = [folder for folder in (path, *path.parents) if not folder.exists()]
     path.mkdir(mode=_PRIVATE_FOLDER, parents=True, exist_ok=True)
@@ -26,10 +26,10 @@ def create_private_folder(path: Path) -> Path:
 
 
 def read_private_file(path: Path) -> bytes:
-    """The content of a file that only its owner can open.
+    """Returns the content of a file that only its owner can open.
 
     Raises:
-        WorkerError: it belongs to another user, is a link, or others may open it.
+        WorkerError: It belongs to another user, is a link, or others may open it.
     """
     _check_private(path, is_kind=stat.S_ISREG(path.lstat().st_mode))
     return path.read_bytes()
@@ -38,20 +38,20 @@ def read_private_file(path: Path) -> bytes:
 def _check_private(path: Path, *, is_kind: bool) -> None:
     found = path.lstat()
     if not is_kind:
-        raise WorkerError(f"{path} is a link, or something else that does not belong there")
+        raise WorkerError(f"{path} is a link or has the wrong type")
     if found.st_uid != os.geteuid():
         raise WorkerError(f"{path} belongs to another user: run the worker as that user, or move it away")
     if found.st_mode & _OTHERS:
-        raise WorkerError(f"{path} is open to others: chmod go= {path}, and enrol again if they had time")
+        raise WorkerError(f"{path} is open to others: chmod go= {path}, and enrol again if it was read")
 
 
 def write_file(path: Path, content: bytes) -> None:
-    """Write a file so that after a crash it is there whole, as it was before, or not at all.
+    """Writes a file so that after a crash it is complete, as it was before, or absent.
 
-    Once this returns, the file outlives a loss of power.
+    Once this returns, the file survives a loss of power.
 
     Raises:
-        OSError: the disk is full or fails; nothing of this attempt is left.
+        OSError: The disk is full or fails; nothing of this attempt is left.
     """
     unfinished = path.with_name(f".{path.name}{UNFINISHED}")
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -68,7 +68,7 @@ def write_file(path: Path, content: bytes) -> None:
 
 
 def move_file(path: Path, folder: Path) -> Path:
-    """Move a file to another folder of the same file system, for good once this returns."""
+    """Moves a file to another folder of the same file system, durably once this returns."""
     target = folder / path.name
     path.rename(target)
     sync_folder(folder)
@@ -77,13 +77,13 @@ def move_file(path: Path, folder: Path) -> Path:
 
 
 def remove_file(path: Path) -> None:
-    """Remove a file, for good once this returns."""
+    """Removes a file, durably once this returns."""
     path.unlink(missing_ok=True)
     sync_folder(path.parent)
 
 
 def sync_folder(folder: Path) -> None:
-    """Bring the names in a folder to the disk."""
+    """Syncs the names in a folder to disk."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)

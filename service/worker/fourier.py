@@ -8,16 +8,16 @@ import numpy as np
 
 Values = np.ndarray[Any, np.dtype[np.complex128]]
 ROW = 4096
-"""Terms that are added up at a time: short, so that the order of a long sum costs no digits."""
+"""Terms that are summed at a time: few, so that the order of a long sum costs no digits."""
 BLOCK = 2**20
 SAFETY = 8
 
 
 def compute_tolerance(rounding: float, elements: int) -> float:
-    """Largest error of a fast transform over the root mean square of its spectrum.
+    """Returns the largest error of a fast transform over the root mean square of its spectrum.
 
-    Errors grow as u log2 N at most (Higham, Accuracy and Stability of Numerical Algorithms, 24.1); 8 times
-    that is let pass.
+    Errors grow at most as u log2 N (Higham, Accuracy and Stability of Numerical Algorithms, 24.1); 8 times
+    that passes.
     """
     return SAFETY * rounding * (1 + log2(elements))
 
@@ -25,9 +25,9 @@ def compute_tolerance(rounding: float, elements: int) -> float:
 def compute_points(
     signal: Callable[[int, int], Values], points: int, dimensions: int, wanted: np.ndarray[Any, Any]
 ) -> tuple[Values, float]:
-    """X[k] = sum x[j] exp(-2 pi i j.k / n) at ``wanted`` (count, dimensions), and sqrt(sum |x|^2).
+    """Computes X[k] = sum x[j] exp(-2 pi i j.k / n) at ``wanted`` (count, dimensions), and sqrt(sum |x|^2).
 
-    ``signal(first, count)`` gives elements in the order of memory. That root is the root mean square of the
+    ``signal(first, count)`` returns elements in the order of memory. That root is the root mean square of the
     spectrum (Parseval).
     """
     row = points if dimensions > 1 else min(points, ROW)
@@ -54,7 +54,7 @@ def compute_points(
 def _list_outer_axes(
     rows: np.ndarray[Any, Any], points: int, dimensions: int, row: int
 ) -> list[tuple[int, np.ndarray[Any, Any]]]:
-    """What the phase of a row depends on: an axis, and the place of each row on it."""
+    """Returns the axes that determine the phase of a row, with the position of each row on them."""
     if dimensions == 1:
         return [(0, rows * row)]
     if dimensions == 2:  # noqa: PLR2004  # a square
@@ -63,6 +63,6 @@ def _list_outer_axes(
 
 
 def _compute_phases(places: np.ndarray[Any, Any], wanted: np.ndarray[Any, Any], points: int) -> Values:
-    # Reduced in integers first: an angle of many turns would lose the digits that matter.
+    # Reduced as integers first: an angle of many turns would lose significant digits.
     turns = places[None, :].astype(np.int64) * wanted[:, None].astype(np.int64) % points
     return np.asarray(np.exp(-2j * np.pi / points * turns))

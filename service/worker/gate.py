@@ -1,4 +1,4 @@
-"""Whether the service takes the credential of this node: nobody sends while it does not."""
+"""Gate that stops all requests while the service refuses the credential of this node."""
 
 import logging
 import threading
@@ -6,43 +6,43 @@ import threading
 from service.worker.status import WorkerStatus
 
 ADVICE = (
-    "the service refuses this node's credential: ask its operator; where the node was revoked or the "
+    "the service refuses this node's credential: ask its operator; if the node was revoked or the "
     "credential has expired, enrol again with a new token: ironlaw worker enrol --again"
 )
 _logger = logging.getLogger(__name__)
 
 
 class RequestGate:
-    """Shut by whoever is refused, opened by the first heartbeat that is taken."""
+    """A gate that a refused request shuts, and that the first accepted heartbeat opens."""
 
     def __init__(self, board: WorkerStatus) -> None:
         self.stopping = threading.Event()
-        """Whether the worker was asked to stop."""
+        """Set once the worker is asked to stop."""
         self.ended = threading.Event()
-        """Whether nothing is to be sent any more."""
+        """Set once nothing more is to be sent."""
         self._board = board
         self._open = threading.Event()
         self._open.set()
 
     @property
     def is_open(self) -> bool:
-        """Whether requests are to be sent."""
+        """Returns true if requests may be sent."""
         return self._open.is_set()
 
     def wait_open(self, seconds: float) -> bool:
-        """Wait until requests may be sent, or the time is over; whether they may."""
+        """Waits until requests may be sent or the time is over; returns true if they may."""
         return self._open.wait(seconds)
 
     def shut(self, detail: str) -> None:
-        """The service refused the credential: results stay where they are."""
+        """Shuts the gate because the service refused the credential; results stay in the spool."""
         if self._open.is_set():
             _logger.error("%s (%s)", ADVICE, detail)
         self._open.clear()
         self._board.update_status(notice=ADVICE)
 
     def open(self) -> None:
-        """The service takes the credential."""
+        """Opens the gate because the service accepts the credential."""
         if not self._open.is_set():
-            _logger.info("the service takes the credential again")
+            _logger.info("the service accepts the credential again")
             self._board.update_status(notice="")
         self._open.set()

@@ -1,18 +1,18 @@
-"""What a step of an optimizer and a compression do to gradients, by NumPy: the reference of the kernels."""
+"""Effect of optimizer updates and compressions on gradients, by NumPy: the reference of the kernels."""
 
 from typing import Any, NamedTuple
 
 import numpy as np
 
 BLOCK = 1024
-"""Gradients that share a scale where each is sent in 8 bits."""
+"""Gradients that share a scale when each is sent in 8 bits."""
 LARGEST = 127
 
 Values = np.ndarray[Any, Any]
 
 
 class UpdateRule(NamedTuple):
-    """An update: m' = keep_m m + add_m g, v' = keep_v v + add_v g^2, and what they take from the weight.
+    """An update: m' = keep_m m + add_m g, v' = keep_v v + add_v g^2, and their effect on the weight.
 
     w' = decay w - rate m' / (sqrt(correct_v v') + epsilon); of momentum decay w - rate m'.
     """
@@ -27,11 +27,11 @@ class UpdateRule(NamedTuple):
     decay: float
 
     def to_fp32(self) -> "UpdateRule":
-        """The same rule, of numbers that are rounded to fp32 as a kernel has them."""
+        """Returns the same rule with numbers rounded to fp32, as a kernel uses them."""
         return UpdateRule._make(np.float32(value) for value in self)
 
     def to_bits(self) -> tuple[int, ...]:
-        """The numbers in fp32, as a kernel is given them."""
+        """Returns the bits of the numbers in fp32, as arguments of a kernel."""
         return tuple(int(value) for value in np.array(self, np.float32).view(np.uint32))
 
 
@@ -56,7 +56,7 @@ RULES = {
 def apply_rule(
     rule: UpdateRule, gradient: Values, weight: Values, m: Values, v: Values | None
 ) -> tuple[Values, Values, Values | None]:
-    """Weight and states after one update, in the precision of the arrays, one rounding an operation."""
+    """Returns weight and states after one update, in the arrays' precision, one rounding an operation."""
     m = rule.keep_m * m + rule.add_m * gradient
     if v is None:
         return rule.decay * weight - rule.rate * m, m, None
@@ -66,7 +66,7 @@ def apply_rule(
 
 
 def quantize_int8(values: Values) -> tuple[Values, Values, Values]:
-    """Whole numbers, a scale for each block of 1024, and what is lost of the values; fp32."""
+    """Returns whole numbers, a scale for each block of 1024, and the residuals; fp32."""
     blocks = values.reshape(-1, BLOCK)
     largest = np.abs(blocks).max(axis=1, keepdims=True)
     with np.errstate(divide="ignore"):
@@ -77,13 +77,13 @@ def quantize_int8(values: Values) -> tuple[Values, Values, Values]:
 
 
 def quantize_sign(values: Values, scale: np.float32) -> tuple[Values, Values]:
-    """Whether each value is below 0, and what is lost of the values where the scale stands for its size."""
+    """Returns the signs (true below 0), and the residuals if the scale stands for every size."""
     below = values < 0
     return below, values - np.where(below, -scale, scale)
 
 
 def encode_bf16(values: Values) -> Values:
-    """fp32 rounded to bf16, ties to even, as the 16 bits that are kept."""
+    """Rounds fp32 to bf16, ties to even, as its 16 bits."""
     bits = np.ascontiguousarray(values, np.float32).view(np.uint32)
     return ((bits + np.uint32(0x7FFF) + (bits >> np.uint32(16) & np.uint32(1))) >> np.uint32(16)).astype(
         np.uint16
@@ -91,5 +91,5 @@ def encode_bf16(values: Values) -> Values:
 
 
 def decode_bf16(bits: Values) -> Values:
-    """The 16 bits of bf16 as fp32."""
+    """Converts the 16 bits of bf16 to fp32."""
     return (bits.astype(np.uint32) << np.uint32(16)).view(np.float32)

@@ -1,4 +1,4 @@
-"""Says that the node is alive, and does what the service asks for in return."""
+"""Heartbeats of the node, and the execution of the instructions that the service returns."""
 
 import logging
 import random
@@ -14,16 +14,16 @@ from service.worker.status import Activity
 from service.worker.uploader import ResultUploader
 
 HOLD_SECONDS = 300.0
-"""How often a node whose credential is refused asks again."""
+"""Seconds between heartbeats while the credential is refused."""
 SHORTEST_SECONDS = 1.0
 _MOST_WAIT_SECONDS = 30.0
 _AT_ONCE = 1000
-"""Digests that fit one heartbeat."""
+"""Most digests in one heartbeat."""
 _logger = logging.getLogger(__name__)
 
 
 class HeartbeatSender(threading.Thread):
-    """Beats as often as the service asks for, in a thread of its own."""
+    """Sends heartbeats at the interval of the service, in a thread of its own."""
 
     def __init__(
         self, shared: WorkerParts, uploader: ResultUploader, inventory: NodeInventory, *, boot_id_sha256: str
@@ -37,25 +37,25 @@ class HeartbeatSender(threading.Thread):
         self._offered: list[str] | None = None
         self.inventory = inventory
         self.state = "active"
-        """What the service said last: active, draining or quarantined."""
+        """Last state from the service: active, draining or quarantined."""
 
     def run(self) -> None:
-        """Beat until the worker ends."""
+        """Sends heartbeats until the worker ends."""
         while not self._shared.gate.ended.is_set():
             self._due.clear()
             try:
                 seconds = self._send_heartbeat()
-            except Exception:  # whatever it was, the node is alive
-                _logger.exception("the heartbeat failed, and goes on")
+            except Exception:  # whatever the error, the node is alive
+                _logger.exception("the heartbeat failed and continues")
                 seconds = self._backoff.compute_wait_seconds()
             self._due.wait(seconds)
 
     def trigger_heartbeat(self) -> None:
-        """Say at once what has changed."""
+        """Sends the next heartbeat at once."""
         self._due.set()
 
     def _send_heartbeat(self) -> float:
-        """One heartbeat; how long to wait for the next."""
+        """Sends one heartbeat, and returns the seconds until the next."""
         try:
             answer = self._shared.client.send_heartbeat(self._shared.node.node_id, self._build_heartbeat())
             self._shared.gate.open()
@@ -66,7 +66,7 @@ class HeartbeatSender(threading.Thread):
         except (NoAnswer, RequestRefused) as error:
             _logger.warning("no heartbeat: %s", error)
             self._shared.board.update_status(service=str(error))
-            self._offered = None  # after a reconnect the service may be another one
+            self._offered = None  # after a reconnect the service may be a different one
             return self._backoff.compute_wait_seconds(error.retry_after_seconds)
         self._backoff.reset_failures()
         if self._offered:
@@ -94,7 +94,7 @@ class HeartbeatSender(threading.Thread):
         return "draining" if activity == "measuring" and self.state == "draining" else activity
 
     def _apply_answer(self, answer: NodeInstructions) -> None:
-        """What the service asks for."""
+        """Executes the instructions of the service."""
         self._offered = (self._offered or [])[_AT_ONCE:]
         if answer.state != self.state:
             _logger.warning("the service says that this node is %s", answer.state)
@@ -102,7 +102,9 @@ class HeartbeatSender(threading.Thread):
         self._shared.board.update_status(service=f"{self._shared.client.address}: {answer.state}")
         if answer.missing:
             count = self._shared.spool.requeue_results(answer.missing)
-            _logger.warning("the service misses %d results that it had acknowledged: sent again", count)
+            _logger.warning(
+                "the service lacks %d results that it had acknowledged; they are sent again", count
+            )
             self._uploader.wake()
         if answer.send_inventory:
             self._send_inventory()
@@ -112,11 +114,11 @@ class HeartbeatSender(threading.Thread):
             self._due.set()  # the next heartbeat is the first use of the new one
 
     def _send_inventory(self) -> None:
-        """Say what the node is made of; where that is not taken, the node is alive nevertheless."""
+        """Sends the inventory; a refusal does not stop the heartbeats."""
         try:
             self._shared.client.send_inventory(self._shared.node.node_id, self.inventory)
         except (NoAnswer, RequestRefused) as error:
-            _logger.warning("the inventory was not taken, the next heartbeat asks again: %s", error)
+            _logger.warning("the inventory was refused, the next heartbeat asks again: %s", error)
 
 
 def _format_spool(waiting: int, rejected: int, *, is_full: bool) -> str:

@@ -1,4 +1,4 @@
-"""Holds on to a lease while its suite runs, and says when it is lost."""
+"""Renewal of a lease while its suite runs, and detection of its loss."""
 
 import logging
 import threading
@@ -21,8 +21,8 @@ _logger = logging.getLogger(__name__)
 class LeaseHolder:
     """One lease, renewed in time by a thread of its own.
 
-    What is left of the lease counts from when the request was sent that granted or renewed it, on a clock
-    that nobody sets: the service counts from a later moment. A second thread watches that clock, because a
+    The remaining time counts from the sending of the request that granted or renewed the lease, on a clock
+    that is never set: the service counts from a later moment. A second thread watches that clock, because a
     request may hang.
     """
 
@@ -37,12 +37,12 @@ class LeaseHolder:
         self._renew_at = sent_at + lease.renew_seconds
         self._is_over = False
         self.lost: str | None = None
-        """Why the lease is not held any more; None while it is."""
+        """Reason for the loss of the lease; None while it is held."""
         for work in (self._renew_in_time, self._watch_expiry):
             threading.Thread(target=work, name=work.__name__.strip("_"), daemon=True).start()
 
     def stop_renewing(self) -> None:
-        """Renew no more."""
+        """Stops renewing the lease."""
         with self._changed:
             self._is_over = True
             self._changed.notify_all()
@@ -53,10 +53,10 @@ class LeaseHolder:
         self.stop_renewing()
 
     def _wait_until(self, at: float) -> bool:
-        """Wait for a moment; whether the lease is still to be held then."""
+        """Waits for a moment; returns true if the lease is still to be held then."""
         with self._changed:
             while not self._is_over and (left := at - read_ticks()) > 0:
-                self._changed.wait(min(left, _LOOK_SECONDS))  # the time of a suspended host is not waited for
+                self._changed.wait(min(left, _LOOK_SECONDS))  # wait() stops with the host
             return not self._is_over
 
     def _watch_expiry(self) -> None:
@@ -71,10 +71,10 @@ class LeaseHolder:
             try:
                 self._renew_lease()
             except RequestRefused as error:
-                if self._is_over:  # it was given back while this request was under way
+                if self._is_over:  # it was released while this request was under way
                     return
                 if error.status in _GONE:
-                    _logger.error("the lease is lost: %s", error)  # noqa: TRY400  # what was said is enough
+                    _logger.error("the lease is lost: %s", error)  # noqa: TRY400  # the message is enough
                     self._mark_lost(STALE_LEASE)
                     return
                 _logger.warning("the lease was not renewed: %s", error)

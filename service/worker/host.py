@@ -1,4 +1,4 @@
-"""What the host says of itself: processors, caches, memory, and its state while something is measured."""
+"""Properties of the host: processors, caches and memory, and its state during a measurement."""
 
 import os
 import threading
@@ -23,16 +23,16 @@ _UNITS = {"K": 2**10, "M": 2**20, "G": 2**30}
 
 
 def usable_processors() -> tuple[int, ...]:
-    """Numbers of the logical processors that this process may use."""
+    """Returns the numbers of the logical processors that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return tuple(sorted(os.sched_getaffinity(0)))
     return tuple(range(os.cpu_count() or 1))
 
 
 def last_level_cache_bytes(root: Path = ROOT) -> int | None:
-    """Last-level caches of the usable processors together, in bytes; None where the system does not say.
+    """Returns the total size of the last-level caches of the usable processors; None if it is unknown.
 
-    A virtual machine may name the cache of the whole host: what it gets of it lies below.
+    A virtual machine may report the cache of the whole host, of which it gets only a part.
     """
     found: dict[tuple[int, str], int] = {}
     for processor in usable_processors():
@@ -46,7 +46,7 @@ def last_level_cache_bytes(root: Path = ROOT) -> int | None:
 
 
 def available_memory_bytes(root: Path = ROOT) -> int | None:
-    """Memory that can be had without swapping, within the limit of the container; None where unknown."""
+    """Returns the memory available without swapping, within the container's limit; None if unknown."""
     lines = (_read_text(root / "proc/meminfo") or "").splitlines()
     rooms = [int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")]
     for limit, used in (("memory.max", "memory.current"), ("limit_in_bytes", "usage_in_bytes")):
@@ -59,7 +59,7 @@ def available_memory_bytes(root: Path = ROOT) -> int | None:
 
 
 def file_system(path: Path, root: Path = ROOT) -> str | None:
-    """Kind of the file system under a path, such as ext4; None where the system does not say."""
+    """Returns the kind of the file system under a path, such as ext4; None if it is unknown."""
     mounts = {}
     for line in (_read_text(root / "proc/self/mountinfo") or "").splitlines():
         before, _, after = line.partition(" - ")
@@ -69,7 +69,7 @@ def file_system(path: Path, root: Path = ROOT) -> str | None:
 
 
 class ProcessorWindow:
-    """What was seen of the processors between entering and leaving :func:`watch`."""
+    """Readings of the processors between entering and leaving :func:`watch`."""
 
     telemetry: DeviceTelemetry
     gaps: list[NodeGap]
@@ -77,7 +77,7 @@ class ProcessorWindow:
 
 @dataclass
 class _ProcessorSensors:
-    """Where clock and temperature stand, and what was read of them."""
+    """Files of clock and temperature, and their readings."""
 
     root: Path
     clocks: list[float] = field(default_factory=list)
@@ -120,10 +120,11 @@ class _ProcessorSensors:
 def watch(
     index: int | None = None, *, root: Path = ROOT, period_seconds: float = PERIOD_SECONDS
 ) -> Iterator[ProcessorWindow]:
-    """Watches the processors: clock in Hz, temperature in degrees Celsius, load; ``index`` has no meaning.
+    """Watches the processors: clock in Hz, temperature in degrees Celsius, load; ``index`` is ignored.
 
-    Read at both ends of the block and every ``period_seconds`` in it, by a thread that is there only where
-    there is something to read. Afterwards the window has ``telemetry``, and ``gaps`` for what is not said.
+    They are read at both ends of the block and every ``period_seconds`` in it, by a thread that is only
+    started if there is something to read. Afterwards the window has ``telemetry``, and ``gaps`` for
+    unreported values.
     """
     del index
     window, sensors, over = ProcessorWindow(), _ProcessorSensors(root), threading.Event()

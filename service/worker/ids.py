@@ -1,4 +1,4 @@
-"""Ids that a node makes itself."""
+"""Ids that a node generates."""
 
 import secrets
 import time
@@ -8,9 +8,9 @@ _RANDOM_BITS = 74
 
 
 def generate_uuid7() -> str:
-    """A UUIDv7 (RFC 9562, 5.7): 48 bits of Unix time in milliseconds, then random bits.
+    """Returns a UUIDv7 (RFC 9562, 5.7): 48 bits of Unix time in milliseconds, then random bits.
 
-    Ids of results sort by when they were made, to the millisecond.
+    Ids of results sort by the time of their creation, to the millisecond.
     """
     milliseconds = time.time_ns() // 1_000_000 & (1 << 48) - 1
     random = secrets.randbits(_RANDOM_BITS)
@@ -19,5 +19,5 @@ def generate_uuid7() -> str:
 
 
 def generate_hex_128() -> str:
-    """128 random bits."""
+    """Returns 128 random bits."""
     return secrets.token_hex(16)

@@ -1,11 +1,11 @@
-"""Why what is under way has to end, and a way to wait that hears of it."""
+"""Interruption of running work with a reason, and waits that it wakes."""
 
 import threading
 from collections.abc import Callable
 
 
 class Interrupted(Exception):
-    """What was under way has to end; ``reason`` is a code."""
+    """The running work has to end; ``reason`` is a code."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -13,7 +13,7 @@ class Interrupted(Exception):
 
 
 class InterruptSignal:
-    """Set by any thread, to end what is under way at once or at its next step; whoever waits here wakes."""
+    """Signal that ends running work, at once or at its next step; set by any thread, it wakes others."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -22,39 +22,39 @@ class InterruptSignal:
 
     @property
     def reason(self) -> str | None:
-        """Why to end; None while nothing says so."""
+        """Reason to end; None if there is none."""
         return self._reason
 
     def set(self, reason: str) -> None:
-        """End what is under way; the first reason stays."""
+        """Ends the running work at once; the first reason stays."""
         with self._changed:
             self._reason = self._reason or reason
             self._changed.notify_all()
 
     def end_soon(self, reason: str) -> None:
-        """End at the next step."""
+        """Ends the running work at its next step."""
         self._next_step = self._next_step or reason
 
     def check(self) -> None:
-        """Between two steps.
+        """Checks for an interruption between two steps.
 
         Raises:
-            Interrupted: there is a reason to end.
+            Interrupted: There is a reason to end.
         """
         reason = self._reason or self._next_step
         if reason is not None:
             raise Interrupted(reason)
 
     def wake(self) -> None:
-        """Let those who wait look again at what they wait for."""
+        """Makes waiting threads check their condition again."""
         with self._changed:
             self._changed.notify_all()
 
     def wait(self, seconds: float, until: Callable[[], bool] = lambda: False) -> bool:
-        """Wait until something holds or the time is over; whether it holds.
+        """Waits until a condition holds or the time is over; returns true if it holds.
 
         Raises:
-            Interrupted: there is a reason to end.
+            Interrupted: There is a reason to end.
         """
         with self._changed:
             holds = self._changed.wait_for(lambda: self._reason is not None or until(), max(seconds, 0.0))

@@ -1,7 +1,7 @@
-"""What a node is made of: /proc and /sys for the host, NVML and CUDA for its accelerators.
+"""Inventory of a node: /proc and /sys for the host, NVML and CUDA for its accelerators.
 
-An accelerator is told by its PCI ids, its memory and its power limit, not by its name: parts of one name
-differ. Its own id leaves the node as a digest only.
+An accelerator is identified by its PCI ids, its memory and its power limit, not by its name: parts of one
+name differ. Its own id leaves the node only as a digest.
 """
 
 import hashlib
@@ -22,7 +22,7 @@ from service.worker.benchmark import Unsupported
 HZ_PER_MHZ = 1_000_000
 MOST_NVLINKS = 36
 UNLIMITED_BYTES = 2**60
-"""What cgroup v1 says where there is no limit lies above it."""
+"""Bound above which the limit that cgroup v1 reports means none."""
 
 DISTRIBUTIONS = {
     "numpy": "numpy",
@@ -37,7 +37,7 @@ COMPUTE_MODES = {0: "default", 1: "exclusive-thread", 2: "prohibited", 3: "exclu
 
 
 def collect_inventory(device: DeviceKind, *, root: Path = Path("/")) -> NodeInventory:
-    """Everything about this node that a measurement depends on; what is not known is a gap.
+    """Collects everything about this node that a measurement depends on; unknown members are gaps.
 
     Raises :class:`Unsupported` on a node for CUDA without an NVIDIA driver.
     """
@@ -137,7 +137,7 @@ def _build_accelerator(answers: nvml.NvmlAnswers, index: int) -> NodeAccelerator
 
 
 def _read_cuda_attributes(answers: nvml.NvmlAnswers, index: int) -> dict[str, int]:
-    """What NVML does not know. The CUDA driver makes no context for it."""
+    """Reads attributes that NVML does not know, without creating a CUDA context."""
     members = ("multiprocessor_count", "l2_bytes", "numa_node")
     try:
         device = importlib.import_module("service.worker.cuda.device")
@@ -153,7 +153,7 @@ def _read_cuda_attributes(answers: nvml.NvmlAnswers, index: int) -> dict[str, in
 
 
 def _count_nvlinks(answers: nvml.NvmlAnswers, handle: Any) -> "int | MISSING":  # noqa: ANN401
-    """Links that are up; a device without any refuses the question."""
+    """Counts the links that are up; a device without any refuses the query."""
     n = answers.nvml
     first = answers.query_member("nvlink_count", lambda: n.nvmlDeviceGetNvLinkState(handle, 0))
     if first is MISSING:
@@ -168,7 +168,7 @@ def _count_nvlinks(answers: nvml.NvmlAnswers, handle: Any) -> "int | MISSING":  
 
 
 def _to_positive(value: Any) -> "int | MISSING":  # noqa: ANN401
-    """A number that is never 0 where it is known."""
+    """Returns a number that is never 0 if it is known."""
     return MISSING if value is MISSING else int(value) or MISSING
 
 
@@ -211,7 +211,7 @@ def _read_operating_system(root: Path) -> str:
 
 
 def _detect_virtualization(root: Path, cpus: str) -> str:
-    """What lies between the worker and the machine: a container first, then a hypervisor."""
+    """Returns the layer between the worker and the machine: a container first, then a hypervisor."""
     if (root / ".dockerenv").exists() or (root / "run/.containerenv").exists():
         return "container"
     vendor = _read_file(root, "sys/class/dmi/id/sys_vendor").strip()
@@ -229,7 +229,7 @@ def _read_memory_limit(root: Path) -> "int | MISSING":
 
 
 def _read_cpu_limit(root: Path) -> "float | MISSING":
-    """Processors' worth of time, by cgroup v2 or v1."""
+    """Returns the limit in processors, by cgroup v2 or v1."""
     quota, _, period = _read_file(root, "sys/fs/cgroup/cpu.max").strip().partition(" ")
     if not quota:
         quota = _read_file(root, "sys/fs/cgroup/cpu/cpu.cfs_quota_us").strip()

@@ -1,4 +1,4 @@
-"""Measures a suite on this machine without a service: the same processes and tasks as under a lease."""
+"""Measurement of a suite without a service, by the same processes and tasks as under a lease."""
 
 import json
 import secrets
@@ -43,27 +43,27 @@ def measure_locally(
     seed: int | None,
     accelerator: int,
 ) -> dict[str, Any]:
-    """Run a suite, and write its records and ``summary.json`` to a folder.
+    """Runs a suite, and writes its records and ``summary.json`` to a folder.
 
     Args:
-        suite: what to run.
-        folder: takes ``records/BENCHMARK-REPEAT.json``, with ``@INDEX`` where several accelerators measured
-            at once, and the summary; it must not hold one yet.
-        children: who starts processes.
-        interrupt: ends it; what was measured until then is summarized.
-        board: told of every step.
-        seed: input data come from it; a random one if it is None.
-        accelerator: which device, where there are any.
+        suite: Suite to run.
+        folder: Folder for ``records/BENCHMARK-REPEAT.json``, with ``@INDEX`` if several accelerators measured
+            at once, and for the summary; it must not contain one yet.
+        children: Starts the processes.
+        interrupt: Ends the run; finished measurements are summarized.
+        board: Receives the progress of every step.
+        seed: Seed of the input data; None draws a random one.
+        accelerator: Index of the accelerator, if there are any.
 
     Returns:
         The summary: inventory, and for each benchmark its figure with the unit in the name of the metric.
 
     Raises:
-        WorkerError: the folder holds a summary, or the devices cannot be listed.
-        Interrupted: something said so; the summary is written.
+        WorkerError: The folder contains a summary, or the devices cannot be listed.
+        Interrupted: The run was interrupted; the summary is written.
     """
     if (folder / "summary.json").exists():
-        raise WorkerError(f"{folder} holds the results of another run: name another folder")
+        raise WorkerError(f"{folder} contains the results of another run; name another folder")
     records = folder / "records"
     records.mkdir(parents=True, exist_ok=True)
     began = datetime.now(UTC)
@@ -116,7 +116,7 @@ def _build_summary(
 
 
 def _build_entry(benchmark: Benchmark, results: list[BenchmarkResultReport]) -> dict[str, Any]:
-    """One benchmark: figures of its repeats, statistics of their samples, and what went wrong."""
+    """Builds one benchmark: figures of its repeats, statistics of their samples, and failures."""
     entry: dict[str, Any] = {
         "name": benchmark.name,
         "metric": benchmark.metric,

@@ -1,4 +1,4 @@
-"""One repeat of one benchmark: made ready, warmed up, sampled, checked, and written down."""
+"""One repeat of one benchmark: prepared, warmed up, sampled, checked, and recorded."""
 
 import importlib
 import os
@@ -65,14 +65,14 @@ ENVIRONMENT = (
     "NCCL_MAX_NCHANNELS",
     "NCCL_MIN_NCHANNELS",
 )
-"""Variables that change what is measured; of all others a record says nothing."""
+"""Variables that affect the measurement; a record contains no others."""
 LONGEST_OUTPUT = 4000
 
 T = TypeVar("T")
 
 
 class MeasurementWindow(Protocol):
-    """What was seen of a device over the timed window; there once it has ended."""
+    """Readings of a device over the timed window, available once it has ended."""
 
     telemetry: DeviceTelemetry
     gaps: list[NodeGap]
@@ -83,12 +83,12 @@ DeviceWatch = Callable[[int | None], AbstractContextManager[MeasurementWindow]]
 
 @contextmanager
 def no_thermometer(_index: int | None) -> Iterator[TemperatureReader]:
-    """Of a device whose temperature nobody reads."""
+    """Yields a reader for a device whose temperature is not read."""
     yield lambda: None
 
 
 class MeasuredDevice(NamedTuple):
-    """What can be measured on a kind of device, what watches it meanwhile, and what it is warmed up by."""
+    """Benchmarks of a kind of device, its telemetry, and the temperature that ends its warm-up."""
 
     prepare: dict[str, BenchmarkPreparer]
     watch: DeviceWatch
@@ -96,7 +96,7 @@ class MeasuredDevice(NamedTuple):
 
 
 class WrongResult(Exception):
-    """What was computed is not what the seed demands."""
+    """The result differs from the one that the seed determines."""
 
 
 _REASONS: dict[type[Exception], str] = {
@@ -109,7 +109,7 @@ _REASONS: dict[type[Exception], str] = {
 
 
 def load_device(kind: DeviceKind) -> MeasuredDevice:
-    """The benchmarks of a device; raises :class:`Unsupported` where its libraries are not installed."""
+    """Returns the benchmarks of a device; raises :class:`Unsupported` if its libraries are not installed."""
     try:
         benchmarks = importlib.import_module(f"service.worker.{kind}")
         watcher = importlib.import_module(f"service.worker.{'telemetry' if kind == 'cuda' else 'host'}")
@@ -126,16 +126,16 @@ def measure_repeat(
     find: Callable[[DeviceKind], MeasuredDevice] = load_device,
     together: RendezvousClient | None = None,
 ) -> BenchmarkResultReport:
-    """Measures what the task says and returns its record, whatever happens.
+    """Measures a task and returns its record, whatever happens.
 
-    The record holds raw samples in nanoseconds or readings in the unit of the metric. Without a correct
-    measurement it holds a failure with a reason and no figure: UNSUPPORTED, WRONG_RESULT, TOO_SHORT,
+    The record contains raw samples in nanoseconds or readings in the unit of the metric. Without a correct
+    measurement it contains a failure with a reason and no figure: UNSUPPORTED, WRONG_RESULT, TOO_SHORT,
     NOT_TOGETHER, OUT_OF_MEMORY or BENCHMARK_ERROR.
 
     Args:
-        task: what to measure.
-        find: the benchmarks of a kind of device.
-        together: the processes that measure the same at the same time.
+        task: Repeat to measure.
+        find: Returns the benchmarks of a kind of device.
+        together: Rendezvous with the processes that measure the same at the same time.
     """
     started_at, started = datetime.now(UTC), time.monotonic()
     notes = _RecordNotes()
@@ -165,7 +165,7 @@ def measure_repeat(
 
 @dataclass(slots=True)
 class _RecordNotes:
-    """What a record says beside the measurement, also of one that failed."""
+    """Members of a record besides the measurement, also recorded after a failure."""
 
     software: list[NodeSoftware] = field(default_factory=list)
     gaps: list[NodeGap] = field(default_factory=list)
@@ -278,7 +278,7 @@ def _measure_read(
 
 
 def _select_facts(facts: MeasurementFacts) -> dict[str, Any]:
-    """The facts that stand in a measurement under the same name; what is None is absent."""
+    """Returns the facts that a measurement has under the same name; None is left out."""
     names = MeasurementFacts.__dataclass_fields__.keys() & BenchmarkMeasurement.model_fields.keys()
     return {name: getattr(facts, name) for name in names if getattr(facts, name) is not None}
 

@@ -1,4 +1,4 @@
-"""The driver's own account of its devices. What a device does not report is a gap, never a 0."""
+"""Device data as the driver reports them. An unreported value is a gap, never a 0."""
 
 import importlib
 from collections.abc import Callable, Iterator
@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 @contextmanager
 def open_nvml() -> Iterator[Any]:
-    """The NVML bindings, initialised; raises :class:`Unsupported` without bindings or driver."""
+    """Opens the NVML bindings; raises :class:`Unsupported` without bindings or driver."""
     try:
         nvml = importlib.import_module("pynvml")
     except ImportError:
@@ -31,7 +31,7 @@ def open_nvml() -> Iterator[Any]:
 
 
 def get_handle(nvml: Any, index: int) -> Any:  # noqa: ANN401
-    """Handle of the accelerator at an index of the inventory; raises :class:`Unsupported` if it is gone."""
+    """Returns the handle of the accelerator at an index; raises :class:`Unsupported` if it is gone."""
     try:
         return nvml.nvmlDeviceGetHandleByIndex(index)
     except nvml.NVMLError as error:
@@ -39,12 +39,12 @@ def get_handle(nvml: Any, index: int) -> Any:  # noqa: ANN401
 
 
 def decode_text(value: str | bytes) -> str:
-    """Strings of the bindings, which are bytes in some versions and places."""
+    """Decodes strings of the bindings, which are bytes in some versions and places."""
     return value.decode(errors="replace") if isinstance(value, bytes) else value
 
 
 class NvmlAnswers:
-    """Asks NVML, and keeps a gap for each question that it does not answer."""
+    """Queries NVML, and records a gap for each query without an answer."""
 
     def __init__(self, nvml: Any, at: str) -> None:  # noqa: ANN401
         self.nvml = nvml
@@ -53,27 +53,27 @@ class NvmlAnswers:
 
     @property
     def gaps(self) -> list[NodeGap]:
-        """One for each member that could not be had."""
+        """A gap for each member without a value."""
         return list(self._gaps.values())
 
     def record_gap(self, member: str, code: str, detail: str) -> None:
-        """Note that a member is unknown."""
+        """Records that a member is unknown."""
         pointer = f"{self.at}/{member}"
         self._gaps[pointer] = NodeGap(pointer=pointer, code=code, detail=_clean_line(detail))
 
     def query_member(self, member: str, question: Callable[[], T]) -> T | MISSING:
-        """The answer, or its absence."""
+        """Returns the answer to a query, or MISSING."""
         try:
             return question()
         except self.nvml.NVMLError as error:
             self.record_gap(member, "not-supported", str(error))
         except AttributeError as error:
-            # Bindings and driver are of their own ages; either may lack a question.
+            # Bindings and driver have versions of their own; either may lack a query.
             self.record_gap(member, "not-in-bindings", str(error))
         return MISSING
 
     def query_field(self, member: str, handle: Any, name: str) -> int | MISSING:  # noqa: ANN401
-        """A field value by the name of its constant."""
+        """Returns a field value by the name of its constant."""
         value = self.query_member(
             member, lambda: self.nvml.nvmlDeviceGetFieldValues(handle, [getattr(self.nvml, name)])[0]
         )

@@ -1,4 +1,4 @@
-"""The worker's side of a child process: starts it, bounds it in time and output, kills all of it."""
+"""The worker's side of a child process: starts it, limits its time and output, kills its whole group."""
 
 import contextlib
 import os
@@ -16,20 +16,20 @@ from service.worker.redaction import extract_last_lines
 MOST_ERROR_CHARACTERS = 4000
 _PIECE_BYTES = 65_536
 _ENDING_SECONDS = 10.0
-"""For a process to go once it was killed or has closed its output; one inside a driver may not."""
+"""Seconds for a process to end once it was killed or has closed its output; a driver may block it."""
 _OWN_VARIABLES = ("IRONLAW_ENROLMENT_TOKEN",)
-"""What a child is not told."""
+"""Environment variables that are hidden from a child."""
 
 
 @dataclass(frozen=True, slots=True)
 class EndedProcess:
-    """How a child process ended."""
+    """Outcome of a child process."""
 
     output: bytes
     error_output: str
-    """The end of it, at most 4,000 characters, without credentials."""
+    """Last part of its error output, at most 4,000 characters, without credentials."""
     exit_code: int | None
-    """Minus the number of a signal; None if it could not even be killed."""
+    """Exit status, negative for a signal; None if it could not even be killed."""
     is_timeout: bool = False
     is_too_long: bool = False
 
@@ -45,7 +45,7 @@ class ChildProcesses:
 
     @property
     def is_stuck(self) -> bool:
-        """Whether a process that was killed is still there, and may hold the device."""
+        """Returns true if a killed process is still there, and may hold the device."""
         return any(process.poll() is None for process in self._stuck)
 
     def run(
@@ -58,18 +58,18 @@ class ChildProcesses:
         most_bytes: int,
         kept_open: Sequence[int] = (),
     ) -> EndedProcess:
-        """Run one process on ``given``.
+        """Runs one process on ``given``.
 
         Args:
-            words: its command line; the id of this process comes after the first word.
-            given: its standard input.
-            interrupt: kills it once it is set.
-            seconds: after which it is killed.
-            most_bytes: of its output, beyond which it is killed.
-            kept_open: descriptors that this one keeps open too.
+            words: Command line; the id of this process is inserted after the first word.
+            given: Standard input.
+            interrupt: Kills the process once it is set.
+            seconds: Time after which it is killed.
+            most_bytes: Size of its output beyond which it is killed.
+            kept_open: Descriptors that this process keeps open too.
 
         Raises:
-            Interrupted: it was killed because something says so.
+            Interrupted: It was killed because of an interruption.
         """
         command = [sys.executable, "-P", "-m", self._module, words[0], str(os.getpid()), *words[1:]]
         process = subprocess.Popen(  # noqa: S603  # fixed words; what is measured comes as data
@@ -89,7 +89,7 @@ class ChildProcesses:
         is_ended = False
         try:
             is_ended = interrupt.wait(seconds, lambda: output.is_ended)
-            # One that has answered may take a moment to go.
+            # A process that has answered may take a moment to end.
             exit_code = self._kill_process(process, after_seconds=_ENDING_SECONDS if is_ended else 0.0)
         except BaseException:
             self._kill_process(process, after_seconds=0.0)
@@ -104,7 +104,7 @@ class ChildProcesses:
         )
 
     def _kill_process(self, process: subprocess.Popen[bytes], *, after_seconds: float) -> int | None:
-        """Kill a process and every process that it started; its exit status, None while it lives on."""
+        """Kills a process and all that it started; returns its exit status, None while it is alive."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             if after_seconds:
                 process.wait(after_seconds)
@@ -118,14 +118,14 @@ class ChildProcesses:
 
 
 def get_pipe(pipe: IO[AnyStr] | None) -> IO[AnyStr]:
-    """The pipe of a process that was started with one."""
+    """Returns the pipe of a process that was started with one."""
     if pipe is None:
         raise RuntimeError("the process was started without a pipe")
     return pipe
 
 
 class _PipeReader(threading.Thread):
-    """Reads a pipe to its end: all of it up to a limit, or the last of it."""
+    """Reads a pipe to its end, keeping all of it up to a limit, or the last part."""
 
     def __init__(self, pipe: IO[bytes], most_bytes: int | None, interrupt: InterruptSignal) -> None:
         super().__init__(daemon=True)

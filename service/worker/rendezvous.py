@@ -1,4 +1,4 @@
-"""Lets processes on the devices of one host measure at the same time, through memory that they share."""
+"""Simultaneous measurement by processes on the devices of one host, through shared memory."""
 
 import mmap
 import os
@@ -7,16 +7,16 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 READY, SAMPLED, GONE = 1, 2, 255
-"""How far a process is; one that has ended is further than all others."""
+"""Stages of a process; one that has ended is further than all others."""
 PREPARING_SECONDS = 60.0
-"""For which a process that is ready waits for the others."""
+"""Seconds that a process that is ready waits for the others."""
 _LOOK_SECONDS = 0.01
 
 RankWork = Callable[[], object]
 
 
 class RendezvousFailed(Exception):
-    """The others were not there in time, or are no more: what is measured would be no measurement of all."""
+    """The others were not ready in time, or have ended, so that no joint measurement is possible."""
 
 
 class RendezvousHost:
@@ -27,17 +27,17 @@ class RendezvousHost:
         self._shared = shared
 
     def format_address(self, place: int) -> str:
-        """What the process at a place is told."""
+        """Returns the address for the process at a place."""
         return f"{self.descriptor}:{place}"
 
     def mark_ended(self, place: int) -> None:
-        """The process at a place has ended: nobody is to wait for it."""
+        """Marks the process at a place as ended, so that no other waits for it."""
         self._shared[place] = GONE
 
 
 @contextmanager
 def open_meeting(size: int) -> Iterator[RendezvousHost]:
-    """Memory for as many processes."""
+    """Creates shared memory for ``size`` processes."""
     descriptor = os.memfd_create("ironlaw-rendezvous")
     try:
         os.ftruncate(descriptor, size)
@@ -48,17 +48,17 @@ def open_meeting(size: int) -> Iterator[RendezvousHost]:
 
 
 class RendezvousClient:
-    """A process's side: while it waits it goes on with its work, so that the others have it beside them."""
+    """A process's side: it continues its work while it waits, so that the others run beside it."""
 
     def __init__(self, word: str) -> None:
         descriptor, self._place = (int(part) for part in word.split(":"))
         self._shared = mmap.mmap(descriptor, 0)
 
     def wait_until_ready(self, work: RankWork) -> None:
-        """Wait until every process is ready.
+        """Waits until every process is ready.
 
         Raises:
-            RendezvousFailed: one is not, or has ended.
+            RendezvousFailed: One is not, or has ended.
         """
         self._wait_for_stage(READY, work, PREPARING_SECONDS)
         if self._furthest == GONE:
@@ -67,7 +67,7 @@ class RendezvousClient:
             raise RendezvousFailed(f"another accelerator was not ready within {PREPARING_SECONDS:g} s")
 
     def wait_until_sampled(self, work: RankWork, most_seconds: float) -> None:
-        """Wait until every process has its samples, but not for ever: one's own are taken already."""
+        """Waits until every process has its samples, for a limited time, since its own are taken already."""
         self._wait_for_stage(SAMPLED, work, most_seconds)
 
     def _wait_for_stage(self, stage: int, work: RankWork, most_seconds: float) -> None:
@@ -86,5 +86,5 @@ class RendezvousClient:
 
 
 def wait_idle() -> None:
-    """The work of a process that only reads."""
+    """Work of a process that only reads: sleeps."""
     time.sleep(_LOOK_SECONDS)

@@ -1,4 +1,4 @@
-"""When to try again."""
+"""Waiting times between attempts."""
 
 import random
 
@@ -7,7 +7,7 @@ MOST_SECONDS = 60.0
 
 
 class Backoff:
-    """Waits that grow with every failure, at random over their whole length.
+    """Waits that grow with every failure, drawn at random over their whole length.
 
     Full jitter: Brooker, "Exponential Backoff And Jitter", AWS Architecture Blog, 2015.
     """
@@ -18,11 +18,11 @@ class Backoff:
         self._failures = 0
 
     def compute_wait_seconds(self, retry_after_seconds: float = 0.0) -> float:
-        """How long to wait after one more failure; no less than the service asked for."""
+        """Returns the seconds to wait after another failure, no less than the service asked for."""
         longest = min(self._most_seconds, self._base_seconds * 2 ** min(self._failures, 30))
         self._failures += 1
         return retry_after_seconds + random.uniform(0.0, longest)  # noqa: S311  # spreads load, hides nothing
 
     def reset_failures(self) -> None:
-        """Begin anew."""
+        """Resets the count of failures."""
         self._failures = 0

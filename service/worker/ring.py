@@ -1,7 +1,7 @@
 """One process of a collective: adds and copies parts of its left neighbour's buffer, in shared memory.
 
-It is told how often on standard input, and answers with when it began and when it ended. It ends when its
-neighbours or whoever started it are gone: the pipes that it reads from end with them.
+Its input gives the number of exchanges, and it answers with the times of start and end. It ends when its
+neighbours or its parent are gone: the pipes that it reads from end with them.
 """
 
 import json
@@ -15,17 +15,17 @@ import numpy as np
 
 ELEMENT_BYTES = 4
 BUFFERS = 3
-"""Of each process: what it sends, and two results that take turns.
+"""Buffers of each process: its input, and two results that take turns.
 
 A process begins its step t when its left neighbour has ended step t - 1, so its right neighbour has ended
-step t - (n - 1): the result before last, which is overwritten now, is read by nobody any more.
+step t - (n - 1): the result before last, which is overwritten now, is no longer read.
 """
 Values = np.ndarray
 RingOperation = Literal["all_reduce", "all_gather", "reduce_scatter"]
 
 
 class RingPlace(NamedTuple):
-    """What a process is told on its command line."""
+    """Command line of a process."""
 
     rank: int
     ranks: int
@@ -33,19 +33,19 @@ class RingPlace(NamedTuple):
     size: int
     """Elements of the payload, a multiple of the processes."""
     memory: int
-    """Descriptor of the buffers of all."""
+    """Descriptor of the buffers of all processes."""
     token_in: int
     token_out: int
-    """Pipes from the left neighbour and to the right one: a byte for each step that has ended."""
+    """Pipes from the left neighbour and to the right one, with a byte for each finished step."""
 
 
 def map_buffers(memory: mmap.mmap, ranks: int, count: int) -> Values:
-    """The shared memory by process, buffer and element."""
+    """Returns the shared memory by process, buffer and element."""
     return np.frombuffer(memory, np.float32).reshape(ranks, BUFFERS, count)
 
 
 class RingRank:
-    """A place in the ring: every step works on one part, and tells the right neighbour when it has ended."""
+    """A place in the ring: every step works on one part, and signals its end to the right neighbour."""
 
     def __init__(self, place: RingPlace, shared: Values) -> None:
         self._place = place
@@ -55,13 +55,13 @@ class RingRank:
         self._steps = 0
 
     def wait_for_ranks(self) -> None:
-        """Wait until every process is here: as many tokens go round as there are processes."""
+        """Waits until every process is ready: as many tokens go round as there are processes."""
         for _ in range(self._place.ranks):
             os.write(self._place.token_out, b".")
             self._wait_for_token()
 
     def run_collective(self) -> None:
-        """One collective, into the result whose turn it is."""
+        """Runs one collective, into the result whose turn it is."""
         self._turn = 1 + self._turn % 2
         match self._place.operation:
             case "all_reduce":
@@ -75,7 +75,7 @@ class RingRank:
                 self._gather_parts(0)
 
     def _reduce_parts(self, *, ahead: int) -> None:
-        """Additions to what the left one has added before; the first is to its input."""
+        """Adds parts to the sums of the left neighbour; the first sum is its input."""
         rank, ranks = self._place.rank, self._place.ranks
         for step in range(ranks - 1):
             part = (rank - step - ahead) % ranks
@@ -86,7 +86,7 @@ class RingRank:
             self._end_step()
 
     def _gather_parts(self, first: int) -> None:
-        """Copies of what the left one has; the first is of what it added up, or of its input."""
+        """Copies the results of the left neighbour; the first copy is of its sum, or of its input."""
         rank, ranks = self._place.rank, self._place.ranks
         for step in range(ranks - 1):
             part = (rank - step - (first == 0)) % ranks
@@ -104,11 +104,11 @@ class RingRank:
 
     def _wait_for_token(self) -> None:
         if not os.read(self._place.token_in, 1):
-            raise SystemExit("the left neighbour is gone")
+            raise SystemExit("the left neighbour has ended")
 
 
 def main(words: list[str]) -> None:
-    """Exchange as often as every line of standard input says."""
+    """Runs as many exchanges as each line of standard input says."""
     place = RingPlace(*json.loads(words[0]))
     shared = map_buffers(mmap.mmap(place.memory, 0), place.ranks, place.size)
     rank = RingRank(place, shared)

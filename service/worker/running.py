@@ -1,4 +1,4 @@
-"""Runs a suite: a child process for each repeat of each benchmark, or one for each device at the same time.
+"""Execution of a suite: a child process for each repeat, or one for each device at the same time.
 
 The agent and ``ironlaw worker measure`` share it, so that both measure in the same way.
 """
@@ -33,10 +33,10 @@ _SAME = (
     "boot_id_sha256", "inventory_sha256", "seed", "repeat", "device",
     "accelerator_index", "concurrent_accelerators",
 )  # fmt: skip
-"""What a record has to name as its task does."""
+"""Members in which a record must agree with its task."""
 _GIVES_UP = frozenset({"timeout", "unsupported"})
-"""After which further repeats of the benchmark would only end in the same way."""
-STUCK = "a process that was killed still hangs in its driver: nothing is measured beside it"
+"""Outcomes after which further repeats of the benchmark would end in the same way."""
+STUCK = "a killed process still hangs in its driver; nothing can be measured beside it"
 _logger = logging.getLogger(__name__)
 
 StoreResult = Callable[[BenchmarkResultReport], None]
@@ -44,7 +44,7 @@ StoreResult = Callable[[BenchmarkResultReport], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SuiteRun:
-    """What is to be run, and everything that its records have to name."""
+    """A suite to run, and everything that its records have to name."""
 
     run_id: str
     suite: BenchmarkSuite
@@ -57,15 +57,15 @@ class SuiteRun:
     inventory_sha256: str
     accelerator_index: int | None = None
     accelerators: tuple[int, ...] = ()
-    """All of the host, for what they measure at once."""
+    """All accelerators of the host, for benchmarks that they run at once."""
     clock_offset_seconds: float | None = None
 
     def list_indices(self, benchmark: Benchmark) -> tuple[int | None, ...]:
-        """The accelerators that measure a benchmark at the same time; None stands for the processor."""
+        """Returns the accelerators that measure a benchmark at once; None stands for the processor."""
         return self.accelerators if benchmark.concurrent and self.accelerators else (self.accelerator_index,)
 
     def build_task(self, benchmark: Benchmark, repeat: int, index: int | None) -> RepeatTask:
-        """What a child process is told."""
+        """Builds the task of a child process."""
         optional: dict[str, Any] = {}
         if index is not None:
             together = len(self.list_indices(benchmark))
@@ -98,18 +98,18 @@ def run_suite(
     board: WorkerStatus,
     keep: StoreResult,
 ) -> int:
-    """Measure everything; how many records hold a measurement.
+    """Runs all benchmarks, and returns the number of records with a measurement.
 
     Args:
-        run: what to run.
-        children: who starts processes.
-        interrupt: ends the run, at once or before its next repeat.
-        board: told of every step.
-        keep: takes each record once it is there.
+        run: Suite to run.
+        children: Starts the processes.
+        interrupt: Ends the run, at once or before its next repeat.
+        board: Receives the progress of every step.
+        keep: Receives each record once it is finished.
 
     Raises:
-        Interrupted: there is a reason to end; a process that measured has been killed.
-        WorkerError: one could not even be killed, and may hold the device.
+        Interrupted: There is a reason to end; the measuring process has been killed.
+        WorkerError: A process could not even be killed, and may hold the device.
     """
     board.start_suite(run.suite, run.attempt)
     measured = 0
@@ -145,7 +145,7 @@ def _run_repeats(
 
 
 def select_slowest(results: Sequence[BenchmarkResultReport]) -> BenchmarkResultReport:
-    """Of what several accelerators measured at once the worst: one without a figure, else by the figure."""
+    """Returns the worst of simultaneous results: one without a figure, else by the figure."""
     figures: list[float] = []
     for result in results:
         measured = result.measurement
@@ -161,10 +161,10 @@ def select_slowest(results: Sequence[BenchmarkResultReport]) -> BenchmarkResultR
 def run_tasks(
     tasks: Sequence[RepeatTask], children: ChildProcesses, interrupt: InterruptSignal
 ) -> list[BenchmarkResultReport]:
-    """The records of one repeat on some accelerators, whose processes wait for each other before they sample.
+    """Returns the records of one repeat on some accelerators, whose processes sample together.
 
     Raises:
-        Interrupted: there is a reason to end; every process has been killed.
+        Interrupted: There is a reason to end; every process has been killed.
     """
     if len(tasks) == 1:
         return [run_task(tasks[0], children, interrupt)]
@@ -186,17 +186,17 @@ def run_task(
     place: RendezvousHost | None = None,
     number: int = 0,
 ) -> BenchmarkResultReport:
-    """The record of one repeat, from a process of its own; a failure is a record too.
+    """Returns the record of one repeat, from a process of its own; a failure is a record too.
 
     Args:
-        task: what to measure.
-        children: who starts the process.
-        interrupt: kills it.
-        place: where it meets those that measure beside it, as the one of this ``number``.
-        number: counted from 0.
+        task: Repeat to measure.
+        children: Starts the process.
+        interrupt: Kills it.
+        place: Rendezvous with the processes that measure beside it.
+        number: Place of the process there, counted from 0.
 
     Raises:
-        Interrupted: it was killed because something says so.
+        Interrupted: It was killed because of an interruption.
     """
     begun = _RepeatStart.read_clocks()
     try:
@@ -227,7 +227,7 @@ def run_task(
 def _explain_failure(
     task: RepeatTask, ended: EndedProcess
 ) -> tuple[Literal["failed", "timeout"], MeasurementFailure]:
-    """Why a process left no record."""
+    """Explains why a process left no record."""
     said: dict[str, Any] = {"error_output": ended.error_output} if ended.error_output else {}
     if ended.exit_code is not None:
         said["exit_code"] = ended.exit_code
@@ -242,7 +242,7 @@ def _explain_failure(
 
 @dataclass(frozen=True, slots=True)
 class _RepeatStart:
-    """When a repeat began, by both clocks."""
+    """Start of a repeat, by both clocks."""
 
     at: datetime
     monotonic_seconds: float
@@ -272,10 +272,10 @@ def _build_failed_result(
 def request_inventory(
     device: DeviceKind, children: ChildProcesses, interrupt: InterruptSignal
 ) -> NodeInventory:
-    """What this host is made of, from a process of its own: a driver may hang.
+    """Returns the inventory of this host, from a process of its own, because a driver may hang.
 
     Raises:
-        WorkerError: it cannot be told; the message holds the end of what the process wrote.
+        WorkerError: It cannot be determined; the message contains the end of the process's output.
     """
     ended = children.run(
         ["inventory", device], b"", interrupt, seconds=INVENTORY_SECONDS, most_bytes=_MOST_INVENTORY_BYTES
@@ -291,10 +291,10 @@ def request_inventory(
 
 
 def resolve_accelerator_index(listed: NodeInventory, chosen: int) -> int | None:
-    """The index to measure; None on a host without accelerators.
+    """Returns the index to measure; None on a host without accelerators.
 
     Raises:
-        WorkerError: there are others, but not this one.
+        WorkerError: There are others, but not this one.
     """
     if not listed.accelerators:
         return None
@@ -304,12 +304,12 @@ def resolve_accelerator_index(listed: NodeInventory, chosen: int) -> int | None:
 
 
 def read_suite(text: str) -> BenchmarkSuite:
-    """A suite from a file of a user.
+    """Reads a suite from a user's file.
 
     Raises:
-        WorkerError: it is none.
+        WorkerError: The file contains no suite.
     """
     try:
         return BenchmarkSuite.model_validate(json.loads(text))
     except (ValueError, ValidationError) as error:
-        raise WorkerError(f"the file holds no suite: {str(error).splitlines()[0]}") from None
+        raise WorkerError(f"the file contains no suite: {str(error).splitlines()[0]}") from None

@@ -1,9 +1,9 @@
-"""When a benchmark is warm, how long a sample is, and when there are enough of them.
+"""Stopping rules of a benchmark: of its warm-up, of the length of a sample, and of the number of samples.
 
-Warm-up goes by time and not by count, because a cold device scores higher (Bekman, Machine Learning
-Engineering, MAMF finder). Where it is asked for, it goes on until the device rests: two spans one after the
-other at the same rate, and no warmer. Sampling ends once the interquartile range is a small share of the
-median (torch.utils.benchmark, adaptive_autorange). No sample is thrown away for its value.
+Warm-up is limited by time and not by count, because a cold device scores higher (Bekman, Machine Learning
+Engineering, MAMF finder). On request it continues until the device is steady: two consecutive spans at the
+same rate, and no warmer. Sampling ends once the interquartile range is a small share of the median
+(torch.utils.benchmark, adaptive_autorange). No sample is discarded for its value.
 """
 
 import time
@@ -24,40 +24,40 @@ StopReason = Literal["spread", "time_limit", "sample_limit"]
 
 LEAST_SAMPLE_NS = 100_000
 RESOLUTIONS = 200
-"""Steps of the timer in a sample, so that reading it adds at most 0.5%."""
+"""Least steps of the timer in a sample, so that reading it adds at most 0.5%."""
 CUDA_EVENT_NS = 500
 """Resolution of event times: about half a microsecond (CUDA Runtime API, cudaEventElapsedTime)."""
 MOST_ITERATIONS = 10**7
 SPAN_SECONDS = 5.0
-"""Of a warm-up that waits for rest, what is compared with what was before it."""
+"""Length of the spans that are compared when a warm-up waits for a steady state."""
 SAME_RATE = 0.005
-"""Share by which two spans of one rate may differ."""
+"""Relative difference up to which two spans have the same rate."""
 SAME_CELSIUS = 1.0
-"""A reading is in whole degrees."""
+"""Difference up to which two temperatures are equal; a reading is in whole degrees."""
 _MARGIN = 1.25
 _NS = 10**9
 
 
 class WorkTooShort(Exception):
-    """The timer cannot tell the work from nothing, however often it is repeated."""
+    """The work is too short for the timer, however often it is repeated."""
 
 
 @dataclass(frozen=True, slots=True)
 class Warmup:
-    """What ran before the first sample, and how many executions a sample gets."""
+    """Executions before the first sample, and the number of executions of a sample."""
 
     inner_iterations: int
     iterations: int
     seconds: float
     first_call_seconds: float
-    """By the host's clock: loading, compiling and flushing are in it."""
+    """Seconds of the first call by the host's clock, including loading, compiling and flushing."""
     rests: bool = True
-    """False where the device was still changing when the time for that was over."""
+    """False if the device was still changing when the time for the warm-up was over."""
 
 
 @dataclass(frozen=True, slots=True)
 class TimedSamples:
-    """Nanoseconds of each sample in the order taken, those that do not count by reason, and why it ended."""
+    """Nanoseconds of each sample in the order taken, discarded samples by reason, and the stop reason."""
 
     samples_ns: list[int]
     discarded: dict[str, int]
@@ -65,7 +65,7 @@ class TimedSamples:
 
 
 def resolution_ns(timer: str, clock: NanosecondClock = time.perf_counter_ns) -> int:
-    """Smallest step of a timer in nanoseconds: measured for the host's clock, documented for events."""
+    """Returns the smallest step of a timer in nanoseconds: measured for the host, documented for events."""
     if timer == "cuda_event":
         return CUDA_EVENT_NS
 
@@ -79,10 +79,10 @@ def resolution_ns(timer: str, clock: NanosecondClock = time.perf_counter_ns) -> 
 
 
 def least_sample_ns(sampling: BenchmarkSampling, timer_ns: int) -> int:
-    """How long a sample has to be, in nanoseconds.
+    """Returns the least length of a sample in nanoseconds.
 
-    At least 100 us and 200 steps of the timer, and long enough that the most samples together last the
-    least time that is asked for.
+    It is at least 100 us and 200 steps of the timer, and so long that the most samples together last the
+    least time that is required.
     """
     return max(
         LEAST_SAMPLE_NS, RESOLUTIONS * timer_ns, ceil(sampling.least_seconds * _NS / sampling.most_samples)
@@ -97,11 +97,11 @@ def warm_up(
     clock: NanosecondClock = time.perf_counter_ns,
     temperature: TemperatureReader = lambda: None,
 ) -> Warmup:
-    """Execute the same work until its time is spent and a sample of it is long enough.
+    """Executes the same work until its time is spent and a sample of it is long enough.
 
-    At least two calls: the first one may be long only because it is the first. Where ``most_warmup_seconds``
-    is longer, it goes on until the device rests; ``temperature`` is in degrees Celsius, None where nobody
-    knows. Raises :class:`WorkTooShort`.
+    There are at least two calls, since the first one may be long only because it is the first. If
+    ``most_warmup_seconds`` is longer, it continues until the device is steady; ``temperature`` is in degrees
+    Celsius, None if it is unknown. Raises :class:`WorkTooShort`.
     """
     least = _MARGIN * least_sample_ns(sampling, timer_ns)
     start = clock()
@@ -123,7 +123,7 @@ def warm_up(
 
 
 class _WarmupTrend:
-    """Whether the last span of a warm-up was like the one before it."""
+    """Comparison of the last span of a warm-up with the one before it."""
 
     def __init__(self, clock: NanosecondClock, temperature: TemperatureReader) -> None:
         self._clock, self._temperature = clock, temperature
@@ -133,7 +133,7 @@ class _WarmupTrend:
         self.is_there = False
 
     def add(self, took: int) -> None:
-        """One more time of the same number of executions."""
+        """Adds a time of the same number of executions."""
         self._times.append(took)
         if self._clock() - self._began < SPAN_SECONDS * _NS:
             return
@@ -159,10 +159,10 @@ def take_samples(
     *,
     clock: NanosecondClock = time.perf_counter_ns,
 ) -> TimedSamples:
-    """Take samples until the stopping rule is met; the first does not count, a time of 0 is none.
+    """Takes samples until the stopping rule is met; the first and any time of 0 are discarded.
 
-    ``most_seconds`` is by the host's clock and takes in the flushes between samples; one sample is always
-    taken, however long it is. Raises :class:`WorkTooShort` where no sample has a time.
+    ``most_seconds`` is by the host's clock and includes the flushes between samples; one sample is always
+    taken, however long it is. Raises :class:`WorkTooShort` if no sample has a time.
     """
     samples: list[int] = []
     ordered: list[int] = []
@@ -197,7 +197,7 @@ def _find_stop_reason(
 
 
 def relative_spread(samples: Sequence[int]) -> float:
-    """Interquartile range as a share of the median; 0 of a single sample."""
+    """Returns the interquartile range as a share of the median; 0 for a single sample."""
     if len(samples) == 1:
         return 0.0
     q1, middle, q3 = quantiles(samples, n=4, method="inclusive")

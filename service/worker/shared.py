@@ -1,4 +1,4 @@
-"""What every thread of a worker works with."""
+"""Parts that every thread of a worker shares."""
 
 from dataclasses import dataclass
 

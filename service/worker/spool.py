@@ -1,8 +1,8 @@
 """Results on disk until the service has acknowledged them; a crash or a full disk loses none.
 
 A file is named by the id of its result and the digest of its bytes. It is moved and never changed:
-``waiting`` -> ``acknowledged``, or ``rejected`` where the service will not have it. What a crash left
-half-written, or what no longer has its digest, goes to ``incomplete`` for somebody to look at.
+``waiting`` -> ``acknowledged``, or ``rejected`` if the service refuses it. A file that a crash left
+incomplete, or that no longer matches its digest, is moved to ``incomplete`` for inspection.
 """
 
 import re
@@ -23,7 +23,7 @@ from service.worker.files import (
 )
 
 KEPT_SECONDS = 7 * 86_400.0
-"""How long a result is kept after it was acknowledged, for a service restored from an older backup."""
+"""Seconds that a result is kept after its acknowledgement, for a service restored from an older backup."""
 
 _NAME = re.compile(r"[0-9a-f-]{36}\.[0-9a-f]{64}\.json")
 
@@ -37,7 +37,7 @@ class SpoolEntry(NamedTuple):
 
     @classmethod
     def from_path(cls, path: Path) -> "SpoolEntry":
-        """The entry that a file name stands for."""
+        """Parses the entry from a file name."""
         result_id, digest, _ = path.name.split(".")
         return cls(path, result_id, digest)
 
@@ -57,17 +57,17 @@ class ResultSpool:
         sync_folder(folder)
 
     def recover(self) -> int:
-        """Set aside what a crash left half-written; how many files that were."""
+        """Sets aside files that a crash left incomplete, and returns their number."""
         left = list(self._waiting.glob(f".*{UNFINISHED}"))
         for path in left:
             move_file(path, self._incomplete)
         return len(left)
 
     def add(self, result_id: str, content: bytes) -> SpoolEntry:
-        """Keep a result; once this returns, it outlives a loss of power.
+        """Stores a result; once this returns, it survives a loss of power.
 
         Raises:
-            OSError: there is no room; the caller still holds the result and must try again.
+            OSError: There is no room; the caller still holds the result and must try again.
         """
         digest = content_sha256(content)
         path = self._waiting / f"{result_id}.{digest}.json"
@@ -80,11 +80,11 @@ class ResultSpool:
         return SpoolEntry(path, result_id, digest)
 
     def list_waiting(self) -> list[SpoolEntry]:
-        """What is to be uploaded, oldest first: ids of results begin with their time."""
+        """Returns the results to upload, oldest first: ids of results begin with their time."""
         return self._list_entries(self._waiting)
 
     def read(self, entry: SpoolEntry) -> bytes | None:
-        """The bytes of a result; None if the disk has changed them, or they are gone."""
+        """Returns the bytes of a result; None if the disk has changed them, or they are gone."""
         try:
             content = entry.path.read_bytes()
         except FileNotFoundError:
@@ -95,28 +95,28 @@ class ResultSpool:
         return None
 
     def acknowledge(self, entry: SpoolEntry) -> None:
-        """The service has the result."""
+        """Marks a result as acknowledged by the service."""
         moved = move_file(entry.path, self._acknowledged)
         moved.touch()  # its age counts from here
 
     def reject(self, entry: SpoolEntry, why: str) -> None:
-        """The service will not have the result: keep it, with what the service said."""
+        """Marks a result as rejected, and stores the reason of the service."""
         write_file(self._rejected / f"{entry.path.name}.reason.txt", why.encode())
         move_file(entry.path, self._rejected)
 
     def find_state(self, result_id: str) -> str | None:
-        """Name of the folder that a result lies in; None if it is nowhere."""
+        """Returns the name of the folder that contains a result; None if there is none."""
         for folder in (self._waiting, self._acknowledged, self._rejected):
             if any(folder.glob(f"{result_id}.*.json")):
                 return folder.name
         return None
 
     def list_acknowledged(self) -> list[str]:
-        """Digests of the results that were acknowledged in the last seven days, newest first."""
+        """Returns digests of the results that were acknowledged in the last seven days, newest first."""
         return [entry.content_sha256 for entry in reversed(self._list_entries(self._acknowledged))]
 
     def requeue_results(self, digests: list[str]) -> int:
-        """Let acknowledged results that the service does not have wait again; how many there were."""
+        """Requeues acknowledged results that the service lacks, and returns their number."""
         wanted = set(digests)
         found = [entry for entry in self._list_entries(self._acknowledged) if entry.content_sha256 in wanted]
         for entry in found:
@@ -124,7 +124,7 @@ class ResultSpool:
         return len(found)
 
     def prune(self) -> None:
-        """Forget what was acknowledged long ago, and the oldest of it where it takes more than its room."""
+        """Deletes old acknowledged results, and the oldest of them if they exceed their space."""
         oldest, room = time.time() - KEPT_SECONDS, self._most_bytes
         for entry in reversed(self._list_entries(self._acknowledged)):
             found = entry.path.stat()
@@ -133,7 +133,7 @@ class ResultSpool:
                 remove_file(entry.path)
 
     def compute_state(self) -> NodeSpoolState:
-        """How much there is, and whether more has room."""
+        """Returns the numbers and sizes of stored results, and if the spool is full."""
         waiting, rejected = self._list_entries(self._waiting), self._list_entries(self._rejected)
         waiting_bytes = _count_bytes(self._waiting)
         held_bytes = waiting_bytes + _count_bytes(self._rejected) + _count_bytes(self._incomplete)

@@ -1,6 +1,6 @@
-"""The folder of a worker: who it is, what it holds, and the lock that keeps others from measuring.
+"""The folder of a worker: its identity, its lease, and the lock that keeps others from measuring.
 
-Everything in it is for its owner alone, and each file is written so that a crash leaves it whole.
+Everything in it is for its owner alone, and each file is written so that a crash leaves it complete.
 """
 
 import fcntl
@@ -24,29 +24,29 @@ M = TypeVar("M", bound=ProtocolMessage)
 
 
 class Installation(ProtocolMessage):
-    """Made before the first attempt to enrol, and kept: enrolled again, the host is the node that it was."""
+    """Identity that is created before the first enrolment; enrolled again, the host is the same node."""
 
     installation_id: Hex128
 
 
 class Node(ProtocolMessage):
-    """Who this host is for its service."""
+    """Identity of this host at its service."""
 
     node_id: Name
     service: SingleLine
-    """Address of the service: the credential goes nowhere else."""
+    """Address of the service; the credential is sent nowhere else."""
     device: DeviceKind
 
 
 class HeldLease(ProtocolMessage):
-    """The lease that this host holds, so that a worker that starts anew can give it back."""
+    """The lease that this host holds, so that a restarted worker can release it."""
 
     id: Name
     fencing_token: FencingToken
 
 
 class ClaimRequest(ProtocolMessage):
-    """The request under which the next lease is claimed, so that a lost answer costs nothing."""
+    """The request under which the next lease is claimed, so that a lost answer is harmless."""
 
     request_id: Hex128
 
@@ -55,20 +55,20 @@ class StateDirectory:
     """The folder of one worker."""
 
     def __init__(self, folder: Path) -> None:
-        """Make the folder, unless it is there.
+        """Creates the folder, unless it exists.
 
         Raises:
-            WorkerError: it is open to others.
+            WorkerError: It is open to others.
         """
         self.folder = create_private_folder(folder.expanduser())
         self.credential = self.folder / "credential.json"
         self.spool = self.folder / "spool"
 
     def load_state(self, shape: type[M]) -> M | None:
-        """What is kept in the file of a shape; None if there is none.
+        """Loads the state of a schema from its file; None if there is none.
 
         Raises:
-            WorkerError: the file is open to others, or not what this version writes.
+            WorkerError: The file is open to others, or not in the format of this version.
         """
         path = self._build_path(shape)
         try:
@@ -76,14 +76,14 @@ class StateDirectory:
         except FileNotFoundError:
             return None
         except ValidationError:
-            raise WorkerError(f"{path} cannot be understood: move it away") from None
+            raise WorkerError(f"{path} cannot be read by this version; move it away") from None
 
     def save_state(self, message: ProtocolMessage) -> None:
-        """Write the file of a shape."""
+        """Writes the file of a schema."""
         write_file(self._build_path(type(message)), message.model_dump_json().encode())
 
     def delete_state(self, shape: type[ProtocolMessage]) -> None:
-        """Remove the file of a shape."""
+        """Removes the file of a schema."""
         remove_file(self._build_path(shape))
 
     def _build_path(self, shape: type[ProtocolMessage]) -> Path:
@@ -91,33 +91,33 @@ class StateDirectory:
 
 
 def boot_id_sha256() -> str:
-    """Digest of the id of this boot of the host."""
+    """Returns the digest of the id of this boot of the host."""
     return hashlib.sha256(BOOT_ID.read_bytes().strip()).hexdigest()
 
 
 def lock_host(path: Path) -> int:
-    """The lock of this host, which one worker holds whoever runs it.
+    """Locks this host for one worker, whichever user runs it.
 
-    Child processes inherit it: one that hangs in a driver after its worker was killed keeps the next worker
-    from measuring beside it.
+    Child processes inherit the lock: one that hangs in a driver after its worker was killed keeps the next
+    worker from measuring beside it.
 
     Raises:
-        WorkerError: another worker holds it, or it is no file.
+        WorkerError: Another worker holds it, or it is not a file.
     """
     return _lock_file(path, _FOR_ALL)
 
 
 def lock_home(home: StateDirectory) -> int:
-    """The lock of a worker's folder, which whoever changes something in it holds.
+    """Locks a worker's folder for a change of its content.
 
     Raises:
-        WorkerError: another process holds it.
+        WorkerError: Another process holds it.
     """
     return _lock_file(home.folder / "lock", _FOR_OWNER)
 
 
 def is_locked(path: Path) -> bool:
-    """Whether a worker of this host runs."""
+    """Returns true if a worker of this host runs."""
     try:
         os.close(lock_host(path))
     except WorkerError:
@@ -126,7 +126,7 @@ def is_locked(path: Path) -> bool:
 
 
 def _lock_file(path: Path, mode: int) -> int:
-    """A descriptor that holds the lock until every process that has it has ended."""
+    """Returns a descriptor that holds the lock until every process that has it has ended."""
     descriptor = _open_lock_file(path, mode)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -137,7 +137,7 @@ def _lock_file(path: Path, mode: int) -> int:
 
 
 def _open_lock_file(path: Path, mode: int) -> int:
-    """The file, made if it is not there; reading is enough to lock it."""
+    """Opens the file, created if it does not exist; read access is enough to lock it."""
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
         descriptor = os.open(path, flags | os.O_CREAT | os.O_EXCL, mode)
@@ -146,5 +146,5 @@ def _open_lock_file(path: Path, mode: int) -> int:
         descriptor = os.open(path, flags | os.O_NONBLOCK)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise WorkerError(f"{path} is no plain file")
+        raise WorkerError(f"{path} is not a regular file")
     return descriptor

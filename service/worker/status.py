@@ -1,4 +1,4 @@
-"""How a worker stands right now, for the terminal, for renewals and for heartbeats."""
+"""Current state of a worker, for the terminal, for renewals and for heartbeats."""
 
 import threading
 import time
@@ -17,7 +17,7 @@ Activity = Literal["idle", "measuring", "draining"]
 
 @dataclass(frozen=True, slots=True)
 class StatusLine:
-    """One benchmark of the suite that runs."""
+    """State of one benchmark of the running suite."""
 
     name: str
     metric: str
@@ -25,18 +25,18 @@ class StatusLine:
     state: Literal["waiting", "running", "done", "failed", "skipped"] = "waiting"
     ended: int = 0
     figures: tuple[float, ...] = ()
-    """One of each repeat that was measured, in the unit of the metric."""
+    """Figure of each measured repeat, in the unit of the metric."""
     detail: str = ""
 
     @property
     def text(self) -> str:
-        """The figure, or why there is none."""
+        """The figure, or the reason why there is none."""
         return format_figures(self.figures, self.metric) if self.figures else self.detail
 
 
 @dataclass(frozen=True, slots=True)
 class StatusView:
-    """What is shown."""
+    """Values that are displayed."""
 
     node: str = ""
     service: str = "not asked yet"
@@ -45,14 +45,14 @@ class StatusView:
     suite: str = ""
     attempt: int = 0
     began_at: float = 0.0
-    """On the monotonic clock."""
+    """Start on the monotonic clock."""
     lines: tuple[StatusLine, ...] = field(default=())
     notice: str = ""
-    """What somebody has to do."""
+    """Action that the operator has to take."""
 
 
 class WorkerStatus:
-    """The one place that every thread of a worker writes to."""
+    """State of the worker, written by all of its threads."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -60,21 +60,21 @@ class WorkerStatus:
 
     @property
     def view(self) -> StatusView:
-        """How things stand."""
+        """Returns the current values."""
         return self._view
 
     def update_status(self, **members: str) -> None:
-        """Change what is said of node, service, spool or what somebody has to do."""
+        """Updates the texts on node, service, spool or required action."""
         with self._lock:
             self._view = replace(self._view, **members)  # type: ignore[arg-type]  # names of texts
 
     def set_activity(self, activity: Activity) -> None:
-        """Say what the worker does."""
+        """Sets the activity of the worker."""
         with self._lock:
             self._view = replace(self._view, activity=activity)
 
     def start_suite(self, suite: BenchmarkSuite, attempt: int) -> None:
-        """A suite begins."""
+        """Starts the display of a suite."""
         lines = tuple(
             StatusLine(benchmark.name, benchmark.metric, benchmark.repeats) for benchmark in suite.benchmarks
         )
@@ -88,11 +88,11 @@ class WorkerStatus:
             )
 
     def start_repeat(self, name: str) -> None:
-        """A benchmark begins its next repeat."""
+        """Marks a benchmark as running its next repeat."""
         self._update_line(name, state="running")
 
     def record_repeat(self, result: BenchmarkResultReport, *, is_last: bool) -> None:
-        """A repeat has ended."""
+        """Records the end of a repeat."""
         (line,) = (line for line in self._view.lines if line.name == result.benchmark.name)
         figures, detail = line.figures, line.detail
         measurement, failure = result.measurement, result.failure
@@ -119,7 +119,7 @@ class WorkerStatus:
 
     @property
     def progress(self) -> LeaseProgress:
-        """How far the suite is, for the service."""
+        """Returns the progress of the suite for the service."""
         return LeaseProgress(steps=[_build_step(line) for line in self._view.lines])
 
 

@@ -1,4 +1,4 @@
-"""The table at the terminal: what runs, how far it is, what was measured, and what somebody has to do."""
+"""Table at the terminal: running benchmarks, progress, figures, and actions for the operator."""
 
 import logging
 import time
@@ -15,11 +15,11 @@ from service.worker.status import StatusLine, StatusView, WorkerStatus
 
 _STYLES = {"waiting": "dim", "running": "bold", "done": "green", "failed": "red", "skipped": "yellow"}
 _REFRESHES_PER_SECOND = 2.0
-"""Drawing takes time from what is measured on the processor."""
+"""Kept low, because drawing takes time from measurements on the processor."""
 
 
 def render_view(view: StatusView) -> RenderableType:
-    """Everything that is known, as one picture."""
+    """Renders all values as one view."""
     parts: list[RenderableType] = []
     if view.node:
         parts.append(Text(f"node {view.node}, {view.activity}; {view.service}"))
@@ -55,7 +55,7 @@ def _build_row(line: StatusLine) -> tuple[str, str, str, str]:
 
 
 class TableLogHandler(logging.Handler):
-    """Writes what happens, a line each, above the table where there is one; never a credential."""
+    """Writes log records as a line each, above the table if there is one, without credentials."""
 
     def __init__(self, console: Console) -> None:
         super().__init__()
@@ -63,12 +63,12 @@ class TableLogHandler(logging.Handler):
         self._console = console
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write one record."""
+        """Writes one record."""
         self._console.print(Text(redact_credentials(self.format(record))), soft_wrap=True)
 
 
 class _LiveTable:
-    """What rich asks for at every refresh."""
+    """View that rich requests at every refresh."""
 
     def __init__(self, board: WorkerStatus) -> None:
         self._board = board
@@ -79,7 +79,7 @@ class _LiveTable:
 
 @contextmanager
 def show_progress(board: WorkerStatus, console: Console) -> Iterator[None]:
-    """Show a board for as long as something runs, if somebody looks."""
+    """Shows the state during the block, if standard output is a terminal."""
     if not console.is_terminal:
         yield
         return

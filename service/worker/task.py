@@ -1,4 +1,4 @@
-"""What a child process is told: one repeat of one benchmark, and everything its record has to name."""
+"""Task of a child process: one repeat of one benchmark, and everything its record has to name."""
 
 from pydantic import MISSING
 
@@ -32,12 +32,12 @@ class RepeatTask(ProtocolMessage):
     inventory_sha256: Sha256
     seed: Int53
     repeat: PositiveInt53
-    """Counted from 1."""
+    """Number of the repeat, counted from 1."""
     device: DeviceKind
     accelerator_index: Int53 | MISSING = MISSING
-    """In the inventory; absent on a node without accelerators."""
+    """Index in the inventory; absent on a node without accelerators."""
     concurrent_accelerators: Int53 = 0
-    """How many are measured at the same time, this one included."""
+    """Number of accelerators that are measured at the same time, including this one."""
     clock_offset_seconds: FiniteNumber | MISSING = MISSING
-    """The service's clock less the node's, where the service has been heard."""
+    """Offset of the service's clock from the node's, if it is known."""
     worker_version: SingleLine

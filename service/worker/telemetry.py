@@ -1,7 +1,7 @@
-"""The device over a timed window: a thread that reads it, and counters read at both ends.
+"""Telemetry of the device over a timed window: a thread of readings, and counters at both ends.
 
-Clocks, temperature and power are readings at a period; energy, throttling and memory errors are counters of
-the driver, of which the difference counts: a thread that polls would miss what happens between its looks.
+Clocks, temperature and power are read periodically; energy, throttling and memory errors are counters of the
+driver, of which the difference counts: a thread that polls would miss events between its readings.
 """
 
 import os
@@ -21,7 +21,7 @@ from service.worker.benchmark import Unsupported
 
 PERIOD_SECONDS = 0.05
 SHORTEST_ENERGY_SECONDS = 2.0
-"""The energy counter moves about ten times a second (documentation of Zeus): less shows its step."""
+"""Least window of an energy: the counter moves about ten times a second (documentation of Zeus)."""
 
 AT = "/measurement/telemetry"
 HZ_PER_MHZ = 1_000_000
@@ -33,7 +33,7 @@ THROTTLE_COUNTERS = {
     "hw_thermal": "NVML_FI_DEV_CLOCKS_EVENT_REASON_HW_THERM_SLOWDOWN",
     "hw_power_brake": "NVML_FI_DEV_CLOCKS_EVENT_REASON_HW_POWER_BRAKE_SLOWDOWN",
 }
-"""Nanoseconds, by nvml.h of the driver."""
+"""Fields of counters in nanoseconds, by nvml.h of the driver."""
 
 REASONS = {
     0x1: "gpu-idle",
@@ -50,7 +50,7 @@ REASONS = {
 
 
 class TelemetryWindow:
-    """What was seen of a device between entering and leaving :func:`watch`."""
+    """Readings of a device between entering and leaving :func:`watch`."""
 
     telemetry: DeviceTelemetry
     gaps: list[NodeGap]
@@ -58,7 +58,7 @@ class TelemetryWindow:
 
 @contextmanager
 def watch(index: int | None, *, period_seconds: float = PERIOD_SECONDS) -> Iterator[TelemetryWindow]:
-    """Watches an accelerator of the inventory, or only the host where the index is None.
+    """Watches an accelerator of the inventory, or only the host if the index is None.
 
     Afterwards the window has ``telemetry`` (SI units) and ``gaps``, whose pointers start at the result.
     """
@@ -82,7 +82,7 @@ def watch(index: int | None, *, period_seconds: float = PERIOD_SECONDS) -> Itera
 
 @contextmanager
 def thermometer(index: int | None) -> Iterator[Callable[[], float | None]]:
-    """Degrees Celsius of an accelerator of the inventory; None where NVML does not say, or without one."""
+    """Yields a reader of an accelerator's degrees Celsius, which returns None if they are unknown."""
     with ExitStack() as stack:
         try:
             bindings = stack.enter_context(nvml.open_nvml())
@@ -178,7 +178,7 @@ class _TelemetrySampler:
         bindings, handle, ask = self._nvml, self._handle, self._answers.query_member
         energy = ask("energy_joules", lambda: bindings.nvmlDeviceGetTotalEnergyConsumption(handle))
         return {
-            # Beside the counter, because the time that counts is the one between its own readings.
+            # Read beside the counter, because the time between its own readings counts.
             "energy_millijoules": energy,
             "energy_read_ns": time.monotonic_ns(),
             "ecc_corrected": ask(
@@ -271,7 +271,7 @@ class _TelemetrySampler:
             return MISSING
         numbers = {process.pid for process in found}
         if numbers and os.getpid() not in numbers:
-            # In a container NVML may know this process by another number: ours and theirs look alike.
+            # In a container NVML may know this process by another number: own and other processes look alike.
             detail = f"{len(numbers)} processes, none of this number"
             self._answers.record_gap("other_processes", "own-process-not-listed", detail)
             return MISSING

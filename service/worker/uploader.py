@@ -1,4 +1,4 @@
-"""Hands results over, oldest first, for as long as it takes; it knows nothing of leases."""
+"""Upload of results, oldest first, for as long as it takes, independent of leases."""
 
 import logging
 import threading
@@ -11,12 +11,12 @@ from service.worker.spool import SpoolEntry
 
 LOOK_SECONDS = 30.0
 _NEVER = frozenset({413, 422})
-"""The service will not have this result, however often it is sent."""
+"""Statuses with which the service refuses a result for good."""
 _logger = logging.getLogger(__name__)
 
 
 class ResultUploader(threading.Thread):
-    """Uploads what waits in the spool. A result leaves it only with a receipt for exactly its bytes."""
+    """Uploads the waiting results. A result leaves the spool only with a receipt for exactly its bytes."""
 
     def __init__(self, shared: WorkerParts) -> None:
         super().__init__(name="uploader", daemon=True)
@@ -28,27 +28,27 @@ class ResultUploader(threading.Thread):
         self._settled = threading.Condition()
 
     def run(self) -> None:
-        """Upload until the worker ends."""
+        """Uploads until the worker ends."""
         while not self._gate.ended.is_set():
             self._wake.wait(LOOK_SECONDS)
             self._wake.clear()
             try:
                 self._upload_waiting()
-            except Exception:  # whatever it was, results go on
-                _logger.exception("the uploader failed, and goes on")
+            except Exception:  # whatever the error, uploads continue
+                _logger.exception("the uploader failed and continues")
                 self._wait_before_retry(0.0)
 
     def wake(self) -> None:
-        """There is something to upload."""
+        """Wakes the uploader."""
         self._wake.set()
 
     def wait(self, until: Callable[[], bool], seconds: float) -> bool:
-        """Wait until what depends on results that were taken or refused holds; whether it does in time."""
+        """Waits until a condition on settled results holds; returns true if it does in time."""
         with self._settled:
             return self._settled.wait_for(until, seconds)
 
     def _upload_waiting(self) -> None:
-        """Try each waiting result once, oldest first; stop where the service is not reached."""
+        """Tries each waiting result once, oldest first; stops if the service cannot be reached."""
         for entry in self._spool.list_waiting():
             while not self._gate.wait_open(LOOK_SECONDS):
                 if self._gate.ended.is_set():
@@ -72,7 +72,7 @@ class ResultUploader(threading.Thread):
     def _upload_entry(self, entry: SpoolEntry) -> None:
         content = self._spool.read(entry)
         if content is None:
-            _logger.error("result %s is damaged on the disk, and set aside", entry.result_id)
+            _logger.error("result %s is damaged on the disk and set aside", entry.result_id)
             return
         try:
             receipt = self._client.upload_result(entry.result_id, content)
@@ -80,13 +80,13 @@ class ResultUploader(threading.Thread):
             if error.status not in _NEVER:
                 raise NoAnswer(str(error), error.retry_after_seconds) from None
             self._spool.reject(entry, str(error))
-            _logger.error("result %s is rejected, and kept: %s", entry.result_id, error)  # noqa: TRY400
+            _logger.error("result %s is rejected and kept: %s", entry.result_id, error)  # noqa: TRY400
         else:
             if (receipt.result_id, receipt.content_sha256) != (entry.result_id, entry.content_sha256):
                 raise NoAnswer("the receipt is for another result")
             self._spool.acknowledge(entry)
             if receipt.lease != "current":
-                _logger.warning("result %s came after its lease had ended: it is kept", entry.result_id)
+                _logger.warning("result %s came after its lease had ended; it is stored", entry.result_id)
         with self._settled:
             self._settled.notify_all()
 

@@ -58,7 +58,7 @@ class TestTable:
         refused = imported(reader, content, status=422)
         assert (refused["code"], len(refused["errors"])) == ("ACTUALS_REFUSED", 20)
         first = {"pointer": "/content", "code": "NUMBER"}
-        detail = "line 5, BilledCost: it is no decimal number"
+        detail = "line 5, BilledCost: it is not a decimal number"
         assert refused["errors"][0] == first | {"detail": detail}
         assert reader.get("/v1/actuals").json()["items"] == []
 

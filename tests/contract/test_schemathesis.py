@@ -107,7 +107,7 @@ LONG = {
 """What a long run repeats under other seeds."""
 SHAPE_PROBLEMS = (
     "The body does not have the shape of this operation",
-    "A parameter of the request is wrong",
+    "A parameter of the request is invalid",
     "The body is not JSON",
 )
 BASE = "http://testserver"

@@ -129,7 +129,7 @@ def test_killed_servers_keep_what_they_acknowledged_and_do_nothing_twice(
         assert not twice
         check_revisions(database)
         stored = events(database)
-        assert f"default: {stored} events, holds" in fleet.command("audit", "verify")
+        assert f"default: {stored} events, valid" in fleet.command("audit", "verify")
         check_keys(fleet, load.callers)
         jobs = select(JobRow.effect_key, JobRow.state).where(JobRow.kind == EXPIRY.name)
         until(lambda: {row.state for row in rows(database, jobs)} == {DONE})

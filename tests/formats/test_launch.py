@@ -506,7 +506,7 @@ _NEVER_CLOSED = '{"a":' * 5000
     ids=["toml", "json", "arguments", "deep toml", "deep json", "deep groups"],
 )
 def test_what_is_no_configuration_is_refused(tool, text):
-    with pytest.raises(PlanningError, match=f"no configuration of {tool}"):
+    with pytest.raises(PlanningError, match=f"not a configuration of {tool}"):
         parse_keys(tool, text)
 
 

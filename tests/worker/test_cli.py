@@ -82,7 +82,7 @@ class TestWithoutServer:
     def test_a_worker_that_is_not_enrolled_says_so(self, tmp_path):
         done = without_server("worker", "run", IRONLAW_WORKER_DIR=str(tmp_path / "worker"))
         assert done.returncode == 1
-        assert done.stderr == "ironlaw: this host is not enrolled: ironlaw worker enrol\n"
+        assert done.stderr == "ironlaw: this host is not enrolled; run: ironlaw worker enrol\n"
 
     @pytest.mark.parametrize(
         "words",
@@ -195,7 +195,7 @@ class TestEnrol:
             _, errors, status = run(*words, **own, IRONLAW_ENROLMENT_TOKEN=TOKEN)
             assert status == 1
             assert errors.startswith("ironlaw: http://127.0.0.1")
-            assert "does no harm" in errors
+            assert "safe to repeat" in errors
             assert run(*words, **own, IRONLAW_ENROLMENT_TOKEN=TOKEN)[2] == 0
         assert fake.enrolment.installation_id == ids[0]
 
@@ -226,7 +226,7 @@ class TestEnrol:
             out, errors, status = run(*words, **own)
             assert (errors, status) == ("", 0)
             assert NODE_ID in out
-            assert run(*words, **own) == ("", "this host is enrolled already\n", 0)
+            assert run(*words, **own) == ("", "this host is already enrolled\n", 0)
         assert [path for _, path, _ in fake.log] == ["/v1/enrolment-tokens", "/v1/nodes:enrol"]
         folder = tmp_path / "worker"
         assert API_KEY not in "".join(path.read_text() for path in folder.iterdir())
@@ -237,15 +237,15 @@ class TestEnrol:
             words = ["worker", "enrol", "--service", address, "--key-file", str(tmp_path / "key")]
             _, errors, status = run(*words, **own)
         assert status == 1
-        assert errors.startswith("ironlaw: no enrolment token: 403 FORBIDDEN")
+        assert errors.startswith("ironlaw: no enrolment token was created: 403 FORBIDDEN")
         assert "cccc" not in errors
 
     @pytest.mark.parametrize(
         ("token", "said"),
         [
-            ("wrong", "the enrolment token is not taken"),
-            ("a b", "the enrolment token is none"),
-            ("", "there is no enrolment token"),
+            ("wrong", "the enrolment token is not accepted"),
+            ("a b", "the enrolment token is not valid"),
+            ("", "an enrolment token is required"),
         ],
     )
     def test_what_is_wrong_is_said_without_the_token(self, own, token, said):
@@ -371,7 +371,7 @@ class TestMeasure:
             "worker", "measure", "--suite", tmp_path / "suite.json", "--out", tmp_path / "out", **own
         )
         assert status == 1
-        assert "holds no suite" in errors
+        assert "contains no suite" in errors
 
 
 def test_settings_are_listed():

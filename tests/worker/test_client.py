@@ -96,7 +96,7 @@ class TestAddress:
         assert context.verify_mode == ssl.CERT_REQUIRED
         assert context.check_hostname
         (tmp_path / "none.pem").write_text("no certificate")
-        with pytest.raises(WorkerError, match="holds no certificates"):
+        with pytest.raises(WorkerError, match="contains no certificates"):
             ServiceClient("https://ironlaw.test", ca_file=tmp_path / "none.pem")
 
 
@@ -140,7 +140,7 @@ class TestAnswers:
     @pytest.mark.parametrize("body", [b"", b"<html>log in</html>", b"{}", b'{"state": "asleep"}'])
     def test_a_page_of_somebody_else_is_no_answer(self, service, client, body):
         service.faults[f"{NODE_ID}:heartbeat"] = [httpx.Response(200, content=body)]
-        with pytest.raises(NoAnswer, match="no NodeInstructions"):
+        with pytest.raises(NoAnswer, match="not a valid NodeInstructions"):
             beat(client)
 
     def test_no_work(self, client, service):

@@ -435,7 +435,7 @@ def test_a_file_in_memory_measures_no_device(monkeypatch, kind):
 
 def test_a_file_needs_room(monkeypatch):
     monkeypatch.setattr(storage, "file_system", lambda _: "ext4")
-    with pytest.raises(Unsupported, match="room"), prepared({**STORAGE, "file_bytes": 2**40}):
+    with pytest.raises(Unsupported, match="twice that space"), prepared({**STORAGE, "file_bytes": 2**40}):
         pass
 
 

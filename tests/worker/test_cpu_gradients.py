@@ -119,5 +119,5 @@ def test_what_does_not_fit_is_unsupported(work, reason):
 
 def test_a_cache_of_unknown_size_is_no_cache_to_measure(monkeypatch):
     monkeypatch.setattr(cache, "last_level_cache_bytes", lambda: None)
-    with pytest.raises(Unsupported, match="how large its cache is"), prepared(READ):
+    with pytest.raises(Unsupported, match="size of its cache"), prepared(READ):
         pass

@@ -31,7 +31,7 @@ def test_a_file_that_cannot_be_understood_is_named(tmp_path):
     home.save_state(HeldLease(id="run-1", fencing_token=3))
     path = home.folder / "heldlease.json"
     path.write_text("{")
-    with pytest.raises(WorkerError, match=r"heldlease\.json cannot be understood"):
+    with pytest.raises(WorkerError, match=r"heldlease\.json cannot be read"):
         home.load_state(HeldLease)
     assert home.load_state(Node) is None
 

@@ -1,1 +1,1 @@
-"""The service's own work: its kinds of jobs, the processes that do them, and what callers see of them."""
+"""Background work of the service: its kinds of jobs, its workers and the operations on jobs."""

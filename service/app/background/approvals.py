@@ -1,4 +1,4 @@
-"""Deadlines of approvals: each at its time, and a sweep for those that a job has missed."""
+"""Deadlines of approvals: a job for each, and a sweep for those that a job has missed."""
 
 import logging
 from datetime import timedelta
@@ -19,7 +19,7 @@ _logger = logging.getLogger(__name__)
 
 
 def build_settlement_kind(writes: "Writes") -> RunnableJobType[ApprovalToSettle]:
-    """What is done when a deadline of an approval passes."""
+    """Builds the kind of job that acts on a passed deadline of an approval."""
 
     def settle_approval(job: JobChunk[ApprovalToSettle]) -> CompletedJob:
         with job.open_writer() as session:
@@ -31,14 +31,15 @@ def build_settlement_kind(writes: "Writes") -> RunnableJobType[ApprovalToSettle]
 
 
 def build_deadline_sweep(writes: "Writes") -> JobSchedule:
-    """Acts on deadlines that no job has acted on: one was cancelled, or the clock was set."""
+    """Builds the schedule that acts on deadlines without a job, which was cancelled or missed the time."""
 
     def sweep_deadlines(job: JobChunk[NoArguments]) -> CompletedJob:
         acted, last = 0, None
         while found := _list_due(job.database, last):
             for last in found:
-                # Each by itself: the head of a chain is locked after the approval, never before another one,
-                # and one that somebody has broken beside the service does not hold up those behind it.
+                # Each in its own transaction: the head of a chain is locked after the approval, never before
+                # another one, and an approval that was corrupted outside the service does not block those
+                # behind it.
                 try:
                     with job.open_writer() as session:
                         acted += len(settle_deadlines(session, writes, last.tenant_id, last.approval_id))
@@ -62,7 +63,7 @@ def _list_due(database: Database, after: DueApproval | None) -> list[DueApproval
 
 
 def settle_deadlines(session: Writer, writes: "Writes", tenant_id: str, approval_id: str) -> list[str]:
-    """Act on every deadline of an approval that has passed, and record what was done."""
+    """Acts on every deadline of an approval that has passed, and records each change."""
     done = []
     while acted := deadlines.settle_deadline(session, tenant_id, approval_id):
         writes.record_own_change(session, tenant_id, *acted)

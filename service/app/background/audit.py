@@ -1,4 +1,4 @@
-"""The audit, regularly: where its chains end is told outside the database, and all of it is verified."""
+"""Regular audit jobs: export of the chain heads outside the database, and verification of all chains."""
 
 import logging
 from collections.abc import Sequence
@@ -17,13 +17,13 @@ from service.schemas.events import AuditHeadEvent, WebhookEventType
 from service.webhooks.service import list_subscribed_tenants
 
 VERIFY: Final = "audit.verify"
-"""The job whose last result the metrics show."""
+"""Name of the job whose last result the metrics show."""
 _SHOWN_IN_LOG: Final = 20
 log = logging.getLogger(__name__)
 
 
 def build_audit_export(exports: HeadExports) -> JobSchedule:
-    """Every hour, tell where chains end: webhooks, the log, and a file where one is named."""
+    """Builds the schedule that exports chain heads hourly to webhooks, the log, and a file if one is set."""
 
     def export_heads(job: JobChunk[NoArguments]) -> CompletedJob:
         with job.database.open_reader() as session:
@@ -53,7 +53,7 @@ def _to_event(head: ChainHead) -> AuditHeadEvent:
 
 
 def build_audit_verification(writes: Writes) -> JobSchedule:
-    """Every day, verify the record of one tenant after the other; each is a chunk of its own."""
+    """Builds the schedule that verifies every audit chain daily, one tenant a chunk."""
     verifier = Verifier(writes, HELD)
 
     def verify_next_tenant(job: JobChunk[NoArguments]) -> ContinueJob | CompletedJob:
@@ -78,10 +78,10 @@ def build_audit_verification(writes: Writes) -> JobSchedule:
 
 
 def _log_fault(found: Verification) -> None:
-    """Write what is wrong to the log, the first of it."""
+    """Logs the first faults of a verification."""
     tenant_id, fault = found.verdict.tenant_id, found.verdict.fault
     if fault is not None:
-        log.error("audit of %s breaks at event %d: %s", tenant_id, fault.sequence, fault.code)
+        log.error("audit chain of %s is broken at event %d: %s", tenant_id, fault.sequence, fault.code)
     wrong: Sequence[tuple[str, str]] = found.changed[:_SHOWN_IN_LOG]
     for resource, code in wrong:
-        log.error("audit of %s: %s is not as it was recorded: %s", tenant_id, resource, code)
+        log.error("audit of %s: %s differs from its audit record: %s", tenant_id, resource, code)

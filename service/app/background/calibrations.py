@@ -1,4 +1,4 @@
-"""Calibrations drawn from what nodes have measured, under the reference set that ships."""
+"""Calibrations fitted to the measurements of nodes, under the reference set that ships."""
 
 from service.audit.service import Writes
 from service.benchmarks.calibration_jobs import DRAW, LEASE, NodeToDraw
@@ -8,7 +8,10 @@ from service.kit.jobs.kinds import CompletedJob, JobChunk, RunnableJobType
 
 
 def build_calibration_kind(writes: Writes) -> RunnableJobType[NodeToDraw]:
-    """One at a time: of two drawings of a node the later one stands. What changes by it is recorded."""
+    """Builds the kind of job that calibrates a node. One runs at a time; changes are recorded in the audit.
+
+    Of two calibrations of a node the later one stands.
+    """
 
     def calibrate_node(job: JobChunk[NodeToDraw]) -> CompletedJob:
         # Computed outside the write transaction: an embedded database has one writer.

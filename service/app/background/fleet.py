@@ -1,4 +1,4 @@
-"""What nodes leave undone: leases that nobody renews or claims."""
+"""Settlement of benchmark runs that nodes have abandoned: leases that are not renewed or claimed."""
 
 from datetime import timedelta
 

@@ -1,4 +1,4 @@
-"""Searches for plans, a piece at a time by whichever process is free; the last piece asks for the ranking."""
+"""Searches for plans: pieces are searched by whichever process is free; the last requests the ranking."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -48,16 +48,16 @@ def _rank_plan(job: JobChunk[PlanToRank]) -> CompletedJob:
 def _find_under_pin(
     job: JobChunk[Any], plan: RunningPlan, find: Callable[[PlanRequest, CatalogView], _Result]
 ) -> _Result | None:
-    """What is found under the pin of a plan; None where the plan fails or is begun anew instead."""
+    """Runs ``find`` under the pin of a plan; returns None if the plan fails or is restarted instead."""
     catalog = _load_catalog(job)
     try:
         if plan.pin == build_pin(catalog):
             found = answer_question(find, plan.question, catalog)
-            if plan.pin == build_pin(catalog):  # no day has ended meanwhile
+            if plan.pin == build_pin(catalog):  # the date has not changed meanwhile
                 return found
         prepared = answer_question(prepare_pieces, plan.question, catalog)
     except NoSoundEstimate as refused:
-        # What its question lacks is no fault of the job.
+        # A question that lacks data is not a failure of the job.
         with job.open_writer() as session:
             stored.fail_plan(session, job.tenant_id, job.arguments, refused.errors[0])
     else:
@@ -67,7 +67,7 @@ def _find_under_pin(
 
 
 def _load_catalog(job: JobChunk[Any]) -> CatalogView:
-    """What the tenant sees now; in a process without requests nobody else keeps it fresh."""
+    """Loads the tenant's current catalog, which only requests keep fresh otherwise."""
     store = get_store(job.database)
     store.refresh()
     return store.get_current(job.tenant_id)

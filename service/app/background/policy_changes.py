@@ -1,4 +1,4 @@
-"""Changes of policies and budgets whose delay is over: they need no job to be used, but to be told."""
+"""Application of policy and budget changes whose delay is over, so that their events are sent."""
 
 import logging
 from datetime import timedelta
@@ -17,7 +17,7 @@ _logger = logging.getLogger(__name__)
 
 
 def build_policy_application(writes: "Writes") -> JobSchedule:
-    """Lets changes take effect that are due and that nobody has used since."""
+    """Builds the schedule that applies due changes that no request has applied."""
 
     def apply_due_changes(job: JobChunk[NoArguments]) -> CompletedJob:
         applied, store = 0, get_store(job.database)

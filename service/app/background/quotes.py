@@ -1,4 +1,4 @@
-"""Quotes that nobody has decided and that soon hold no more: who asked is told, once for each version."""
+"""Reminders of undecided quotes that expire soon: one event to the requester for each version."""
 
 from datetime import UTC, timedelta
 from typing import Final
@@ -15,7 +15,7 @@ AT_ONCE: Final = 200
 
 
 def _report_expiring(job: JobChunk[NoArguments]) -> ContinueJob | CompletedJob:
-    """Tell of a batch, and go on after it until there is no more: a tick tells of everything."""
+    """Emits the events of a batch and continues after it, so that one tick covers all quotes."""
     after = job.progress.get("after")
     with job.database.open_reader() as session:
         rows = repository.expiring(session, SOON, tuple(after) if after else None, AT_ONCE)

@@ -1,4 +1,4 @@
-"""What has become worse is told, once for each result."""
+"""Events of regressions, one for each result."""
 
 from service.benchmarks.comparing import COMPARE, RunToCompare
 from service.benchmarks.regressions import list_regression_events

@@ -1,4 +1,4 @@
-"""What is deleted by its age, and when; docs/retention.md says why it was kept."""
+"""Deletion of expired rows on schedules; docs/retention.md gives the reasons for each period."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -20,11 +20,11 @@ from service.webhooks.service import expire_deliveries
 def _build_recorded_expiry(
     writes: Writes, name: str, every: timedelta, expire: Callable[[Writer], list[WriteOutcome]]
 ) -> JobSchedule:
-    """A removal of what the audit is held against: each row that goes is an event."""
+    """Builds the expiry of rows that the audit verifies: each deleted row is an audit event."""
 
     def delete_recorded(session: Writer) -> int:
         changes = expire(session)
-        # The heads of several chains are locked in one order, whatever else goes at the time.
+        # The heads of several chains are always locked in one order, whatever else is deleted at the time.
         for change in sorted(changes, key=lambda change: (change.tenant_id, change.resource)):
             writes.record_own_change(session, change.tenant_id, "expire", change)
         return len(changes)
@@ -37,7 +37,7 @@ def _build_expiry(name: str, every: timedelta, expire: Callable[[Writer], int]) 
         with job.open_writer() as session:
             deleted = expire(session)
         progress = {"deleted": job.progress.get("deleted", 0) + deleted}
-        # Each deletes a batch, and goes on until nothing is left: a tick is a day.
+        # Each chunk deletes a batch until nothing is left, since the next tick may be a day away.
         return ContinueJob(progress) if deleted else CompletedJob(progress)
 
     kind = RunnableJobType(name=name, arguments=NoArguments, run=delete_expired, concurrency=1)
@@ -59,5 +59,5 @@ _RECORDED_EXPIRIES: tuple[tuple[str, timedelta, Callable[[Writer], list[WriteOut
 
 
 def list_expiries(writes: Writes) -> tuple[JobSchedule, ...]:
-    """Every removal of what has reached its age."""
+    """Returns the schedules of every expiry."""
     return (*_EXPIRIES, *(_build_recorded_expiry(writes, *one) for one in _RECORDED_EXPIRIES))

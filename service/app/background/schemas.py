@@ -52,7 +52,7 @@ class BackgroundJobPage(StrictModel):
     """A page of jobs."""
 
     items: list[BackgroundJob]
-    """Jobs, the newest first."""
+    """Jobs, newest first."""
     next_page_token: NextPageToken
 
 

@@ -1,4 +1,4 @@
-"""Every kind of background job and every schedule of the service, and the processes that work on them."""
+"""Every kind of background job, every schedule of the service, and the workers that run them."""
 
 import asyncio
 import signal
@@ -32,23 +32,23 @@ from service.webhooks.service import Webhooks
 
 _REGULAR = (SETTLING, SWEEPING, PLANS_SWEEPING, QUOTES_SWEEPING)
 GRACE_SECONDS = 8.0
-"""For chunks to end; a process is killed ten seconds after it was asked to stop, unless told otherwise."""
+"""Seconds for chunks to end; supervisors usually kill a process ten seconds after the signal to stop."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobDependencies:
-    """What jobs need beside the database."""
+    """Dependencies of jobs beyond the database."""
 
     writes: Writes
-    """Records what the service does by itself."""
+    """Records the changes that the service makes by itself."""
     webhooks: Webhooks
-    """Who is told of events, and how."""
+    """Receivers of events, and the delivery to them."""
     exports: HeadExports = field(default_factory=HeadExports)
-    """Where the heads of the audit go."""
+    """Destinations of the audit heads."""
 
 
 def list_kinds(means: JobDependencies) -> tuple[RunnableJobType[Any], ...]:
-    """Every kind of job that there is."""
+    """Returns every kind of job."""
     writes = means.writes
     jobs = (
         build_validation_kind(writes),
@@ -63,7 +63,7 @@ def list_kinds(means: JobDependencies) -> tuple[RunnableJobType[Any], ...]:
 
 
 def list_schedules(known: Iterable[RunnableJobType[Any]], means: JobDependencies) -> tuple[JobSchedule, ...]:
-    """What is done again and again; that of finished jobs of ``known`` kinds too."""
+    """Returns every schedule, including the retention of finished jobs of ``known`` kinds."""
     return (build_retention(known), *_list_regular_schedules(means))
 
 
@@ -74,7 +74,7 @@ def _list_regular_schedules(means: JobDependencies) -> tuple[JobSchedule, ...]:
 
 
 class BackgroundWorkers:
-    """The threads of a process that do everything that there is to do, from now on."""
+    """Threads of a process that run all jobs and deliveries, from construction on."""
 
     def __init__(self, database: Database, means: JobDependencies, threads: int) -> None:
         known = list_kinds(means)
@@ -85,14 +85,14 @@ class BackgroundWorkers:
         self._dispatcher.start()
 
     def ask_to_stop(self) -> None:
-        """Begin nothing more; what runs has until the end of its grace, which begins now."""
+        """Starts nothing more; running work has until the end of its grace, which begins now."""
         if self._ends_at is None:
             self._ends_at = time.monotonic() + GRACE_SECONDS
             self._dispatcher.ask_to_stop(GRACE_SECONDS)
             self._runner.ask_to_stop()
 
     def stop(self) -> None:
-        """Let what runs end, and give back the rest."""
+        """Waits for running work to end, and releases the rest."""
         self.ask_to_stop()
         begun = time.monotonic()
         self._runner.stop(max(0.0, (self._ends_at or begun) - begun))
@@ -103,7 +103,7 @@ class BackgroundWorkers:
 async def run_workers(
     database: Database, means: JobDependencies, threads: int
 ) -> AsyncIterator[BackgroundWorkers | None]:
-    """Work beside an application; without threads, only ask for work."""
+    """Runs background workers beside an application; without threads, jobs are only enqueued."""
     if not threads:
         yield None
         return
@@ -115,7 +115,7 @@ async def run_workers(
 
 
 def work_until_stopped(database: Database, means: JobDependencies, threads: int) -> None:
-    """Work until asked to stop."""
+    """Runs background workers until a signal to stop."""
     asked = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: asked.set())

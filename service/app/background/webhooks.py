@@ -1,4 +1,4 @@
-"""Events become deliveries, one for each webhook that wants them; another thread sends these."""
+"""Publication of events as deliveries, one for each subscribed webhook; another thread sends these."""
 
 from service.kit.jobs.events import PUBLISH, EventToPublish
 from service.kit.jobs.kinds import CompletedJob, JobChunk, RunnableJobType

@@ -1,4 +1,4 @@
-"""Draws the figures of a device from what was observed of it, each as the quantity that planning defines."""
+"""Figures of a device computed from observations, each as the quantity that planning defines."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -42,12 +42,12 @@ class DeviceFit(NamedTuple):
     lines: tuple[CollectiveLine, ...] = ()
 
     def to_documents(self) -> list[dict[str, Any]]:
-        """The lines as they are kept."""
+        """Returns the lines as they are stored."""
         return [line.to_document() for line in self.lines]
 
 
 def compute_figures(observations: Sequence[BenchmarkObservation], device: FittedDevice) -> DeviceFit:
-    """All that observations of one device say of it."""
+    """Computes all figures that the observations of one device determine."""
     found = compute_bandwidth(observations, device)
     machine, accelerator = device.machine, device.accelerator
     if machine is None or accelerator is None:
@@ -76,7 +76,7 @@ def _compute_operators(
     machine: DeviceMachine,
     streams: Sequence[FittedFigure],
 ) -> tuple[DeviceMachine, list[FittedFigure]]:
-    """Constants of operators one after the other, each under those before it."""
+    """Computes constants of operators in sequence, each under those before it."""
     machine = _apply_constants(machine, streams)
     multiplied = compute_peaks(observations, machine)
     machine = _apply_constants(machine, multiplied)
@@ -88,7 +88,7 @@ def _compute_operators(
 
 
 def _apply_constants(machine: DeviceMachine, drawn: Sequence[FittedFigure]) -> DeviceMachine:
-    """The machine with the constants of operators that were drawn."""
+    """Returns the machine with the constants of operators that were computed."""
     for name, figure, _ in drawn:
         if not isinstance(figure, MeasuredFigure):
             continue
@@ -143,7 +143,7 @@ def _build_messages(observations: Sequence[BenchmarkObservation]) -> list[Collec
 def _compute_link(
     observations: Sequence[BenchmarkObservation], device: FittedDevice, messages: Sequence[CollectiveMessage]
 ) -> list[FittedFigure]:
-    """The constants of the link between the devices of the node."""
+    """Computes the constants of the link between the devices of the node."""
     used = [one for one, _ in select_work(observations, CollectiveWork)]
     if device.link is None or device.accelerator is None or not used:
         return []

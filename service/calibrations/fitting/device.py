@@ -1,4 +1,4 @@
-"""The device that was measured, as the catalog and its node describe it."""
+"""The measured device, as the catalog and its node describe it."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -22,11 +22,11 @@ FORMATS: Mapping[DType, NumberFormat] = {
 
 
 class FittedDevice(NamedTuple):
-    """A device with the constants that hold for it until others are drawn.
+    """A device with the constants that hold for it until others are computed.
 
-    ``accelerator`` is that of the catalog, None for a processor and for what the catalog does not have: then
-    rates have no limit that they would be shares of. ``power_limit_watts`` is the one that is enforced,
-    ``link`` joins the devices of the node, ``host_link`` one of them and its host.
+    ``accelerator`` is that of the catalog, None for a processor and for a part that the catalog does not
+    have: then rates have no limit that they would be shares of. ``power_limit_watts`` is the one that is
+    enforced, ``link`` joins the devices of the node, ``host_link`` one of them and its host.
     """
 
     reference: Calibration
@@ -37,14 +37,14 @@ class FittedDevice(NamedTuple):
 
     @property
     def machine(self) -> DeviceMachine | None:
-        """The device under the reference constants; None where the catalog does not say enough."""
+        """The device under the reference constants; None if the catalog lacks its data."""
         if self.accelerator is None:
             return None
         return build_machine(self.accelerator, self.reference.operators)
 
     @property
     def kernel_seconds(self) -> float:
-        """What the reference counts for a kernel beside its work; a processor launches none."""
+        """Seconds of a kernel beyond its work, by the reference; 0 for a processor, which launches none."""
         machine = self.machine
         return machine.rates.kernel_seconds if machine else 0.0
 

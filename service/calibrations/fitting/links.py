@@ -1,12 +1,11 @@
-"""Links: the alpha-beta of each collective, and the constants with which planning estimates all of them.
+"""Links: the alpha-beta line of each collective, and the constants with which planning estimates all.
 
-Of every collective of one number of devices a line through its times is kept, with what it leaves:
-
+A line through the times of every collective of one number of devices is stored with its residuals:
     seconds = alpha + bytes / beta
 
-by the least sum of absolute logarithms, so that a size that went wrong does not move it. The constants of the
-link are those of :mod:`service.planning.hardware.collectives` that fit all times at once; what no message
-tells, such as hops where all collectives have as many, stays as it was and is not drawn.
+It has the least sum of absolute logarithms, so that one bad size does not move it. The constants of the link
+are those of :mod:`service.planning.hardware.collectives` that fit all times at once. A constant that no
+message determines, such as hops where all collectives have as many, keeps its reference and is not stored.
 """
 
 import math
@@ -27,28 +26,28 @@ from service.planning.hardware.links import Link
 
 _LEAST_SIZES: Final = 2
 _WIDE: Final = 8.0
-"""How many times more or less than the reference's a latency may be."""
+"""Largest ratio of a fitted latency to the reference's, or the reverse."""
 _LEAST_SHARE: Final = 0.02
 _MOST_SHARE: Final = 1.0
 _TOLD: Final = 0.25
-"""A constant is told by messages of whose time it is so large a share."""
+"""A constant is determined by messages if it accounts for at least this share of their time."""
 _FREE: Final = 1e3
-"""So many times its rate a link would cost nothing."""
+"""Factor of the rate at which a link would cost nothing."""
 
 
 class CollectiveMessage(NamedTuple):
-    """One collective as it was measured; bytes as nccl-tests and planning count a message."""
+    """One measured collective; bytes as nccl-tests and planning count a message."""
 
     collective: Collective
     devices: int
     message_bytes: float
     seconds: float
     algorithm: CollectiveAlgorithm | None = None
-    """None where the library chose."""
+    """Algorithm that was set; None if the library chose."""
 
 
 class CollectiveLine(NamedTuple):
-    """The line through the times of one collective: a start, a rate, and measured over estimated times."""
+    """The line through the times of one collective: a start, a rate, and ratios of measured to line times."""
 
     collective: Collective
     devices: int
@@ -59,7 +58,7 @@ class CollectiveLine(NamedTuple):
     """Bytes of each message, and its measured time over that of the line."""
 
     def to_document(self) -> dict[str, Any]:
-        """As it is kept."""
+        """Returns the line as it is stored."""
         named = {"algorithm": str(self.algorithm)} if self.algorithm else {}
         return {
             "collective": str(self.collective),
@@ -74,7 +73,7 @@ class CollectiveLine(NamedTuple):
 
 
 def fit_lines(messages: Sequence[CollectiveMessage]) -> list[CollectiveLine]:
-    """A line for each collective of which several sizes were measured."""
+    """Fits a line for each collective that was measured at several sizes."""
     groups: dict[tuple[Collective, int, CollectiveAlgorithm | None], list[CollectiveMessage]] = {}
     for one in messages:
         groups.setdefault((one.collective, one.devices, one.algorithm), []).append(one)
@@ -119,10 +118,10 @@ def fit_link(
     runs: int = 1,
     source: str = "",
 ) -> MeasuredLink | None:
-    """The constants of ``link`` that fit collectives inside one domain; None where none tells its rate.
+    """Fits the constants of ``link`` to collectives inside one domain; None if none determines its rate.
 
-    ``reference`` holds for what messages do not tell, which is not drawn. A link that states its own latency
-    keeps it.
+    ``reference`` is used where messages determine nothing, and such constants are not returned. A link that
+    states its own latency keeps it.
     """
     fit = _LinkFit(messages, link, reference, generation)
     values = fit.fit_values()
@@ -143,7 +142,7 @@ def fit_link(
 
 
 class _LinkFit:
-    """The constants of one link beside the messages that went over it."""
+    """Fit of the constants of one link to the messages that went over it."""
 
     def __init__(
         self, messages: Sequence[CollectiveMessage], link: Link, reference: LinkCalibration, generation: str
@@ -167,7 +166,7 @@ class _LinkFit:
             self._ranges[_SWITCH] = ConstantRange(_LEAST_SHARE, switched, _MOST_SHARE)
 
     def fit_values(self) -> ConstantValues:
-        """The constants under which the times of all messages are estimated best."""
+        """Returns the constants under which the times of all messages are estimated best."""
         return {**self._start, **fit_values(self._ranges, self._compute_residuals)}
 
     def _compute_residuals(self, values: ConstantValues) -> list[float]:
@@ -175,7 +174,7 @@ class _LinkFit:
         return [math.log(self._estimate_seconds(tried, one) / one.seconds) for one in self._messages]
 
     def list_ratios(self, values: ConstantValues, name: str) -> list[float]:
-        """Of the messages that tell a constant, how far off it leaves each; none where it is at an end."""
+        """Returns the errors of messages that determine a constant; none if it is at an end of its range."""
         if name not in self._ranges or not self._ranges[name].is_inside(values[name]):
             return []
         free = {**values, name: values[name] * _FREE if name in _RATES else 0.0}
@@ -187,7 +186,7 @@ class _LinkFit:
         return ratios
 
     def _estimate_seconds(self, values: ConstantValues, one: CollectiveMessage) -> float:
-        """Seconds of a collective inside one domain under ``values``."""
+        """Returns the seconds of a collective inside one domain under ``values``."""
         link = self._link
         share = LinkShare(values[_RATE], values[_HOP])
         calibration = self._reference._replace(

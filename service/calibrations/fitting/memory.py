@@ -1,4 +1,4 @@
-"""Memory that a process finds, and the rates of host, its link and its storage."""
+"""Memory available to a process, and the rates of the host, its link and its storage."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -15,11 +15,11 @@ from service.planning.quantity import EvidenceBasis, Quantity
 from service.protocol.work import CapacityWork, ContextMemoryWork, HostLinkWork, HostStreamWork, StorageWork
 
 _LEAST_TRANSFER_BYTES: Final = 2**26
-"""Shorter copies measure how one starts."""
+"""Shortest transfer that is used; shorter copies measure their start."""
 
 
 def compute_memory_figures(observations: Sequence[BenchmarkObservation]) -> list[FittedFigure]:
-    """What a process can allocate, and what driver and libraries take before that."""
+    """Computes the memory that a process can allocate, and that driver and libraries take first."""
     contexts = select_work(observations, ContextMemoryWork)
     with_library = [one for one, work in contexts if work.with_library]
     return [
@@ -48,7 +48,7 @@ def _build_reading_figure(name: str, used: Sequence[BenchmarkObservation], metho
 
 
 def compute_rates(observations: Sequence[BenchmarkObservation], device: FittedDevice) -> list[FittedFigure]:
-    """Rates between device, host and storage; the longest transfers of each."""
+    """Computes rates between device, host and storage from the longest transfers of each."""
     pinned = [
         one
         for one, work in select_work(observations, HostLinkWork)

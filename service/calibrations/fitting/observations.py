@@ -1,4 +1,4 @@
-"""One benchmark as it was measured on one device: the middle of its runs, and what lies between them."""
+"""Observations: one benchmark as measured on one device, with the median and the extremes of its runs."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from statistics import median
@@ -11,16 +11,16 @@ from service.protocol.work import BenchmarkWork
 
 
 class BenchmarkObservation(NamedTuple):
-    """What several runs say of one benchmark; figures are in the unit of its metric."""
+    """Figures of several runs of one benchmark, in the unit of its metric."""
 
     benchmark: str
     work: BenchmarkWork
     metric: str
     warmup_seconds: float
     figures: tuple[float, ...]
-    """Of each run the middle of its repeats."""
+    """Median of the repeats of each run."""
     low: float
-    """The least of all repeats."""
+    """Lowest figure of all repeats."""
     high: float
     result_ids: tuple[str, ...]
     run_ids: tuple[str, ...]
@@ -28,12 +28,12 @@ class BenchmarkObservation(NamedTuple):
 
     @property
     def ends(self) -> tuple[float, float, float]:
-        """Least, middle and most."""
+        """Lowest, median and highest figure."""
         return self.low, median(self.figures), self.high
 
     @property
     def taken(self) -> tuple[float, float, float]:
-        """Seconds of one execution or of one of its equal parts, or what was read: least, middle and most."""
+        """Seconds of one execution or of an equal part of it, or the reading: lowest, median and highest."""
         low, middle, high = self.ends
         amount = self.work.count_work()
         match self.metric:
@@ -46,7 +46,7 @@ class BenchmarkObservation(NamedTuple):
 
     @property
     def seconds(self) -> float:
-        """The middle of what it took."""
+        """Median of the seconds, or of the reading."""
         return self.taken[1]
 
 
@@ -56,12 +56,12 @@ _Kind = TypeVar("_Kind")
 def select_work(
     observations: Iterable[BenchmarkObservation], kind: type[_Kind]
 ) -> list[tuple[BenchmarkObservation, _Kind]]:
-    """The observations of one kind of work, each with its work."""
+    """Returns the observations of one kind of work, each with its work."""
     return [(one, one.work) for one in observations if isinstance(one.work, kind)]
 
 
 class FittedFigure(NamedTuple):
-    """A figure that was drawn, under its name, with what it rests on."""
+    """A computed figure under its name, with its sources."""
 
     name: str
     figure: MeasuredFigure | Quantity
@@ -69,7 +69,7 @@ class FittedFigure(NamedTuple):
 
 
 FigureSolver = Callable[[BenchmarkObservation, float], float | None]
-"""The constant under which an observation takes so many seconds, or reads so much; None where none does."""
+"""Returns the constant that explains the seconds or reading of an observation, or None."""
 
 
 def solve_figure(
@@ -80,7 +80,7 @@ def solve_figure(
     limit: float | None,
     method: str,
 ) -> list[FittedFigure]:
-    """The middle of what each observation says, between the extremes of all; nothing where none says it."""
+    """Returns the median of the constants of all observations, with their extremes; empty without any."""
     found = [(one, ends) for one in observations if (ends := _solve_interval(one, solve)) is not None]
     if not found:
         return []
@@ -105,17 +105,17 @@ def _solve_interval(one: BenchmarkObservation, solve: FigureSolver) -> tuple[flo
 
 
 def count_runs(observations: Iterable[BenchmarkObservation]) -> int:
-    """Runs behind several observations."""
+    """Counts the runs behind several observations."""
     return len({run for one in observations for run in one.run_ids})
 
 
 def format_source(observations: Sequence[BenchmarkObservation]) -> str:
-    """What a figure was measured by, in words."""
+    """Describes the benchmarks that a figure was measured by."""
     return f"measured by {', '.join(dict.fromkeys(one.benchmark for one in observations))}"
 
 
 def build_rests_on(observations: Sequence[BenchmarkObservation], method: str) -> FigureSources:
-    """What a figure of these observations rests on."""
+    """Returns the sources of a figure of these observations."""
     return FigureSources(
         result_ids=tuple(dict.fromkeys(result for one in observations for result in one.result_ids)),
         run_ids=tuple(dict.fromkeys(run for one in observations for run in one.run_ids)),
@@ -126,7 +126,7 @@ def build_rests_on(observations: Sequence[BenchmarkObservation], method: str) ->
 
 
 def join_conditions(several: Sequence[Mapping[str, float | str]]) -> dict[str, float | str]:
-    """Conditions of several measurements: the middle of numbers, and words in which all agree."""
+    """Joins conditions of several measurements: the median of numbers, and texts on which all agree."""
     together: dict[str, float | str] = {}
     for name in dict.fromkeys(name for each in several for name in each):
         values = [each[name] for each in several if name in each]

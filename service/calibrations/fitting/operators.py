@@ -1,7 +1,7 @@
-"""Operators: what large multiplications, streams and fused attention reach, and what a kernel costs beside.
+"""Operators: rates of large products, streams and fused attention, and the overhead of a kernel.
 
-A constant is drawn by turning the formula of :mod:`service.planning.operators` around: the value with which
-planning would estimate the seconds that were measured, under what has been drawn before it.
+A constant is computed by inverting the formula of :mod:`service.planning.operators`: the value with which
+planning would estimate the measured seconds, given the constants that were computed before it.
 """
 
 import math
@@ -29,21 +29,21 @@ from service.planning.precision import NumberFormat
 from service.protocol.work import GEMM_BYTES, AttentionWork, GemmWork, StreamWork
 
 SKINNY_ROWS: Final = 64
-"""A product of fewer rows streams its weights, so that it says nothing of multipliers."""
+"""A product of fewer rows streams its weights, and does not measure the peak of multiplication."""
 LARGE_SIDE: Final = 1024
-"""Without a data sheet nobody can say what bounds a product; one with such sides is no matter of launches."""
+"""Least sides of a large product without a data sheet; launches do not bound such a product."""
 _AS_LARGE: Final = 8.0
-"""A product of so many times fewer FLOPs than the largest is none of the large ones."""
+"""Large products have at least this fraction of the FLOPs of the largest."""
 _TINY: Final = 2.0
-"""A kernel whose work takes less than so many times the seconds of a kernel tells those."""
+"""A kernel whose work takes less than this many times the kernel overhead measures the overhead."""
 _LEAST_SHAPES: Final = 4
-"""Shapes from which the filling of tiles and the tail of waves can be told apart."""
+"""Least shapes by which the filling of tiles and the tail of waves can be told apart."""
 _PLAUSIBLE: Final = 2.0
-"""How far beyond the reference's own interval a fitted constant may lie."""
+"""Factor by which a fitted constant may lie outside of the reference's own interval."""
 
 
 class MeasuredProduct(NamedTuple):
-    """A product that was measured, as planning sees it."""
+    """A measured product, with its operator as planning defines it."""
 
     observation: BenchmarkObservation
     work: GemmWork
@@ -51,33 +51,33 @@ class MeasuredProduct(NamedTuple):
 
     @property
     def number_format(self) -> NumberFormat:
-        """What it multiplies."""
+        """Number format of the operands."""
         return self.operator.number_format
 
 
 def list_products(observations: Sequence[BenchmarkObservation]) -> list[MeasuredProduct]:
-    """The products of matrices among observations."""
+    """Returns the matrix products among observations."""
     return [
         MeasuredProduct(one, work, build_operator(work)) for one, work in select_work(observations, GemmWork)
     ]
 
 
 def build_operator(work: GemmWork) -> OperatorWork:
-    """A product as an operator."""
+    """Builds the operator of a product."""
     read, written = GEMM_BYTES[work.dtype]
     shape = (float(work.m), float(work.n), float(work.k))
     return build_gemm("gemm", shape, FORMATS[work.dtype], operand=float(read), result=float(written))
 
 
 def replace_rates(machine: DeviceMachine, **rates: object) -> DeviceMachine:
-    """A machine some of whose constants are others."""
+    """Returns a machine with some of its constants replaced."""
     return machine._replace(rates=machine.rates._replace(**rates))  # type: ignore[arg-type]
 
 
 def compute_bandwidth(
     observations: Sequence[BenchmarkObservation], device: FittedDevice
 ) -> list[FittedFigure]:
-    """What streaming kernels reach: copies and triads, which read and write as operators do."""
+    """Computes the bandwidth of streaming kernels: copies and triads, which access memory as operators do."""
     streams = select_work(observations, StreamWork)
     mixed = [one for one, work in streams if work.pattern in ("copy", "triad")]
     beside = device.kernel_seconds
@@ -95,10 +95,10 @@ def compute_bandwidth(
 def compute_peaks(
     observations: Sequence[BenchmarkObservation], machine: DeviceMachine | None
 ) -> list[FittedFigure]:
-    """What large multiplications of each format sustain under the power limit.
+    """Computes the sustained peak of large products of each format under the power limit.
 
-    Of those that nothing else bounds the ones that were warmed longest: a device that is still cool, or that
-    has not yet reached its limit, is faster than one that goes on.
+    Of the products that nothing else bounds, those with the longest warm-up are used: a device that is still
+    cool, or has not yet reached its power limit, is faster than in steady state.
     """
     by_format: dict[NumberFormat, list[MeasuredProduct]] = {}
     for one in list_products(observations):
@@ -123,7 +123,7 @@ def compute_peaks(
 
 
 def _is_large(one: MeasuredProduct, machine: DeviceMachine | None) -> bool:
-    """Whether neither tiles nor bytes nor the launch bound a product."""
+    """Returns true if neither tiles nor bytes nor the launch bound a product."""
     work = one.work
     if machine is None:
         return min(work.m, work.n, work.k) >= LARGE_SIDE
@@ -137,11 +137,11 @@ def _is_large(one: MeasuredProduct, machine: DeviceMachine | None) -> bool:
 
 
 _TENSOR_FORMATS: Final = frozenset({NumberFormat.BF16, NumberFormat.FP16, NumberFormat.FP8})
-"""What is multiplied in the tiles that planning counts with."""
+"""Formats that are multiplied in the tiles of planning's formula."""
 
 
 def _is_tiled(one: MeasuredProduct, machine: DeviceMachine) -> bool:
-    """Whether tiles bound a product, and neither what is sustained nor bytes."""
+    """Returns true if tiles bound a product, and neither the sustained peak nor bytes."""
     known = one.number_format in _TENSOR_FORMATS & machine.peak_flops_per_second.keys()
     if not known or one.work.m < SKINNY_ROWS or _is_large(one, machine):
         return False
@@ -152,9 +152,9 @@ def _is_tiled(one: MeasuredProduct, machine: DeviceMachine) -> bool:
 def compute_kernel_seconds(
     observations: Sequence[BenchmarkObservation], machine: DeviceMachine
 ) -> list[FittedFigure]:
-    """What a kernel costs beside its work, of products so small that it is most of their time.
+    """Computes the overhead of a kernel from products so small that it is most of their time.
 
-    An empty kernel would not say it: this counts first loads and last stores too.
+    An empty kernel would not measure it: the overhead includes first loads and last stores.
     """
     tiny = []
     for one in list_products(observations):
@@ -187,10 +187,10 @@ def fit_shapes(
     machine: DeviceMachine,
     reference: Mapping[OperatorQuantity, AchievedShare],
 ) -> list[FittedFigure]:
-    """How tiles fill, waves end and kernels start: the values that fit products of all shapes best.
+    """Fits the constants of tiles, waves and kernel starts to products of all shapes.
 
-    Small and middling products show all three at once, so that none is drawn before the others. A value at
-    the end of what is plausible is none: something else slowed the products.
+    Small and medium products show all three at once, so that none can be computed before the others. A value
+    at the end of its plausible range is discarded: something else slowed the products.
     """
     used = [one for one in list_products(observations) if _is_tiled(one, machine)]
     if len({(one.work.m, one.work.n, one.work.k) for one in used}) < _LEAST_SHAPES:
@@ -228,7 +228,10 @@ def fit_shapes(
 
 
 def _build_interval(value: float, share: AchievedShare) -> tuple[float, float, float]:
-    """A fitted value with the interval of the reference: shapes of one device do not narrow it."""
+    """Returns a fitted value with the relative interval of the reference.
+
+    Shapes of one device do not narrow it.
+    """
     return value * share.low / share.value, value, value * share.high / share.value
 
 
@@ -243,9 +246,9 @@ _RELEASES: Final[Mapping[str, FusedAttention]] = {
 def compute_attention(
     observations: Sequence[BenchmarkObservation], machine: DeviceMachine, generation: str
 ) -> list[FittedFigure]:
-    """What fused kernels of prompts reach for long rows and wide heads, by the release that they are of.
+    """Computes the peak of fused prefill kernels for long rows and wide heads, by release of the kernel.
 
-    The worker's own kernel is in no framework, so that it says nothing of what one reaches.
+    The worker's own kernel is in no framework, so that its rate is not used.
     """
     native = {FusedAttention.NATIVE}
     if generation in _OLDER:

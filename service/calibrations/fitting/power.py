@@ -1,8 +1,8 @@
-"""What a device draws: idle, under a stream and under multiplications, as the formula of power takes it.
+"""Power of a device when idle, under a stream and under products, as planning's formula defines it.
 
-Three loads tell three things. A context without a kernel is the idle share. A stream adds what any kernel
-adds and the energy of its bytes: one reading for both, so both are scaled alike. Multiplications add theirs
-to that, unless the device draws its limit: then what it would have drawn is not known.
+Three loads determine three constants. A context without a kernel is the idle share. A stream adds the active
+share and the energy of its bytes: one reading for both, so both are scaled alike. Products add theirs to
+that, unless the device draws its limit: then its unlimited power is not known.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ from service.protocol.work import GEMM_BYTES, PowerWork
 GEMM_SIDE: Final = 8192
 """Sides of the product that the load `gemm` multiplies."""
 _LIMITED: Final = 0.97
-"""A device that draws so much of its limit is held there."""
+"""Share of its limit from which a device counts as limited."""
 
 
 def compute_power_figures(
@@ -32,7 +32,7 @@ def compute_power_figures(
     stream_bytes_per_second: float,
     multiplied_flops_per_second: float | None,
 ) -> list[FittedFigure]:
-    """The constants that the loads of a device tell, under ``rates`` until others are drawn."""
+    """Computes the constants that the loads of a device determine, under ``rates`` until then."""
     loads: dict[str, list[BenchmarkObservation]] = {}
     for one, work in select_work(observations, PowerWork):
         if work.duty == 1.0:
@@ -67,7 +67,7 @@ def _compute_streaming(
     rates: PowerRates,
     bytes_per_second: float,
 ) -> list[FittedFigure]:
-    """What any kernel adds, and the energy of a byte, both over the reference by the same factor."""
+    """Computes the active share and the energy of a byte, both scaled from the reference by one factor."""
     estimated = rates.active_share * limit_watts + rates.byte_joules * bytes_per_second
     below = [one for one in observations if one.ends[1] < _LIMITED * limit_watts]
     method = "draw of a stream above idle, over what the reference estimates for it"

@@ -1,9 +1,9 @@
-"""The values of a few constants, within their ranges, under which measured times are estimated best.
+"""Robust fit of a few constants within their ranges to measured times.
 
 Residuals are logarithms of estimated over measured times and the constants are searched as logarithms. Steps
 are those of Levenberg (1944) and Marquardt (1963), with each residual weighed by its inverse (iteratively
-reweighted least squares), so that the sum of their absolute values becomes least and one time that went wrong
-moves little.
+reweighted least squares), so that the sum of their absolute values becomes least and one outlier moves
+little.
 """
 
 import math
@@ -18,20 +18,20 @@ _STEPS: Final = 60
 _STEP: Final = 1e-4
 _DAMPING: Final = 1e-3
 _LEAST_RESIDUAL: Final = 1e-3
-"""Where a residual stops to weigh more for being small."""
+"""Residual below which the weight no longer grows."""
 _PULL: Final = 1e-4
-"""Holds what no time tells at its start."""
+"""Weight that holds constants that no time determines at their start."""
 
 
 class ConstantRange(NamedTuple):
-    """Where a constant starts, and between what it is plausible; all above zero."""
+    """Start of a constant and its plausible range; all above zero."""
 
     low: float
     start: float
     high: float
 
     def is_inside(self, value: float) -> bool:
-        """Whether a value is not at an end, where a search would have gone on."""
+        """Returns true if a value is not at an end of the range, where the search would have continued."""
         return self.low * 1.001 < value < self.high * 0.999
 
 
@@ -39,7 +39,7 @@ Residuals = Callable[[Mapping[str, float]], Sequence[float]]
 
 
 def fit_values(ranges: Mapping[str, ConstantRange], residuals: Residuals) -> dict[str, float]:
-    """The values of least absolute residuals; what nothing tells stays at its start."""
+    """Returns the values of least absolute residuals; undetermined constants stay at their start."""
     names = list(ranges)
     low, start, high = (
         np.log([getattr(ranges[name], end) for name in names]) for end in ConstantRange._fields
@@ -70,6 +70,6 @@ def fit_values(ranges: Mapping[str, ConstantRange], residuals: Residuals) -> dic
 
 
 def _compute_loss(residuals: _Vector) -> float:
-    """Absolute values, but squares of the smallest: their sum has a slope everywhere."""
+    """Sums absolute values, but squares of the smallest, so that the sum has a slope everywhere."""
     size = np.abs(residuals)
     return float(np.sum(np.where(size > _LEAST_RESIDUAL, size, size**2 / _LEAST_RESIDUAL)))

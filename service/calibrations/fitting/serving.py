@@ -1,4 +1,4 @@
-"""What serving reads: weights that few rows are multiplied with, and the cache of a decoding sequence."""
+"""Rates of serving: streaming of weights in products of few rows, and reading of the cache in decoding."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -16,16 +16,16 @@ from service.planning.hardware.calibration import ServingQuantity
 from service.protocol.work import GEMM_BYTES, AttentionWork, GemmWork
 
 _MOST_ROWS: Final = 16
-"""A product of so few rows is bound by its weights on any device."""
+"""Most rows of a product that is bound by its weights on any device."""
 _LEAST_WEIGHT_BYTES: Final = 2**26
-"""More than the last-level cache of a device holds beside what else it reads."""
+"""Least weights in bytes; more than the last-level cache of a device."""
 _LIBRARIES: Final = frozenset({"flash", "cudnn", "efficient"})
 
 
 def compute_weight_bandwidth(
     observations: Sequence[BenchmarkObservation], device: FittedDevice, beside_seconds: float
 ) -> list[FittedFigure]:
-    """Rate at which matrices stream weights of 16 bits, or of 32 where a device has none of 16."""
+    """Computes the rate at which products stream weights of 16 bits, or of 32 if there are none of 16."""
     skinny = [
         (one, work)
         for one, work in select_work(observations, GemmWork)
@@ -41,7 +41,7 @@ def compute_weight_bandwidth(
 def compute_cache_bandwidth(
     observations: Sequence[BenchmarkObservation], device: FittedDevice, beside_seconds: float
 ) -> list[FittedFigure]:
-    """Rate at which attention reads a cache, by the fastest of the kernels that frameworks have.
+    """Computes the rate at which attention reads a cache, by the fastest kernel of frameworks.
 
     An engine chooses among such kernels; the worker's own is in none of them.
     """

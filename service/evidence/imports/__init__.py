@@ -1,1 +1,1 @@
-"""Measurements of others as evidence of a tenant."""
+"""Measurements that were made elsewhere, imported as evidence of a tenant."""

@@ -49,7 +49,7 @@ def list_measured(run: MeasuredFileRun, question: EstimateQuestion) -> Iterator[
         *_list_startup_figures(run, question),
     ]
     if not found:
-        raise RowError("NO_FIGURE", "the run holds no figure that an estimate answers")
+        raise RowError("NO_FIGURE", "the run contains no figure that an estimate has")
     yield from found
 
 
@@ -165,7 +165,7 @@ def _find_binding_reading(run: MeasuredFileRun, metric: str, *, largest: bool) -
     for one in known:
         by_rank.setdefault(one.of.get("rank"), set()).add(one.value)
     if any(len(values) > 1 for values in by_rank.values()):
-        raise RowError("SEVERAL_RUNS", "the log holds several starts of the engine: send them apart")
+        raise RowError("SEVERAL_RUNS", "the log contains several starts of the engine; split it")
     return select_worst(known, largest=largest)
 
 

@@ -1,4 +1,4 @@
-"""What a run was: what its file says and what the caller adds, as one question; what neither says by name."""
+"""Context of an imported run: facts of its file and of the caller, merged into one question."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from service.resolve.catalog import CatalogView, KnownAccelerator
 EstimateQuestion = dict[str, Any]
 
 _SAME: Final = 0.02
-"""How far two statements of one number may lie apart: files print means of what was sent."""
+"""Largest relative difference of two statements of one number; files print means of what was sent."""
 _MEMBERS: Final = ("model", "cluster", "parallelism", "workload")
 _LOADS: Final = ("concurrency", "request_rate_per_second")
 
@@ -30,7 +30,7 @@ class AbsentFact(Exception):
 
 @dataclass(frozen=True)
 class ImportContext:
-    """What the caller says of every run of a file, and the catalog in which names are looked up."""
+    """Statements of the caller about every run of a file, and the catalog in which names are looked up."""
 
     stated: Mapping[str, Any]
     """Members of a question, only those that were sent."""
@@ -50,7 +50,7 @@ class ImportContext:
         return {name.lower(): known.source["id"] for name, known in self.catalog.models.items()}
 
     def find_accelerator_id(self, run: MeasuredFileRun) -> str | None:
-        """The accelerator of the catalog that the caller names, else the one that the file names."""
+        """Returns the catalog's accelerator that the caller names, or else the one that the file names."""
         given = self.stated.get("cluster", {}).get("accelerator", {})
         if given:
             known = self.catalog.accelerators.get(given.get("id", ""))
@@ -58,12 +58,12 @@ class ImportContext:
         return self._accelerators.get(normalize_name(str(run.facts.get("accelerator_name", ""))))
 
     def find_accelerator(self, run: MeasuredFileRun) -> KnownAccelerator | None:
-        """The same with what the catalog says of it."""
+        """Returns that accelerator with its catalog entry."""
         found = self.find_accelerator_id(run)
         return self.catalog.accelerators[found] if found else None
 
     def find_intra_node_link(self, run: MeasuredFileRun) -> Link | None:
-        """The link between the devices of a node: the caller's, else the accelerator's own."""
+        """Returns the link between the devices of a node: the caller's, or else the accelerator's own."""
         given = self.stated.get("cluster", {}).get("intra_node_link", {})
         name = given.get("id")
         if not given:
@@ -73,22 +73,23 @@ class ImportContext:
         return row.link if row else None
 
     def find_model_id(self, run: MeasuredFileRun) -> str | None:
-        """The model of the catalog that the file names."""
+        """Returns the model of the catalog that the file names."""
         name = str(run.facts.get("model_name", "")).lower()
         return self._models.get(name) or self._models.get(name.rpartition("/")[2])
 
 
 def build_question(run: MeasuredFileRun, context: ImportContext, kind: str) -> EstimateQuestion:
-    """The question of a run; raises AbsentFact for facts that nobody states, RowError for contradictions.
+    """Builds the question of a run from stated facts only.
 
-    ``kind`` is that of the workload. Only what was stated is in it.
+    ``kind`` is the kind of its workload. Raises AbsentFact for facts that nobody states, and RowError for
+    contradictions.
     """
     question: EstimateQuestion = {
         name: _copy_value(context.stated[name]) for name in _MEMBERS if name in context.stated
     }
     workload = question.setdefault("workload", {})
     if workload.setdefault("kind", kind) != kind:
-        raise RowError("ANOTHER_WORKLOAD", f"the file measures {kind}, the request says another workload")
+        raise RowError("ANOTHER_WORKLOAD", f"the file measures {kind}, the request another workload")
     if "model" not in question and (model := context.find_model_id(run)):
         question["model"] = {"source": "catalog", "id": model}
     cluster = question.setdefault("cluster", {})
@@ -108,16 +109,16 @@ def _copy_value(value: Any) -> Any:  # noqa: ANN401
 
 
 def _state_fact(question: EstimateQuestion, path: list[str], value: RunFact) -> None:
-    """Add what the file states; a caller's statement of the same must not contradict it.
+    """Adds a fact of the file; the caller's statement of it must not contradict it.
 
-    What a caller says of lengths holds: a file has only what was drawn from them.
+    For lengths the caller's statement is used, because a file contains only samples of them.
     """
     *above, name = path
     place = question
     for part in above:
         place = place.setdefault(part, {})
         if not isinstance(place, dict):
-            raise RowError("QUESTION_INVALID", "a column leads below a member that has none")
+            raise RowError("QUESTION_INVALID", "a column names a member below one that has no members")
     if name == "weight_precision" and "weight_format" in place:
         return
     if name not in place:
@@ -126,11 +127,11 @@ def _state_fact(question: EstimateQuestion, path: list[str], value: RunFact) -> 
     elif not (
         isinstance(value, Mapping) or isinstance(place[name], Mapping) or _is_equal(place[name], value)
     ):
-        raise RowError("CONTRADICTS_FILE", f"{'.'.join(path)} is another one in the file")
+        raise RowError("CONTRADICTS_FILE", f"{'.'.join(path)} differs between the file and the request")
 
 
 def _check_load(place: Mapping[str, Any], path: list[str]) -> None:
-    """A run has arrivals or a number of requests at a time, whoever says so."""
+    """Raises RowError if a run would have both an arrival rate and a concurrency, from either source."""
     if path[-1] in _LOADS and any(name in place for name in _LOADS):
         raise RowError("CONTRADICTS_FILE", f"the file states {'.'.join(path)}, the request another load")
 
@@ -148,10 +149,10 @@ def _list_missing_facts(question: EstimateQuestion, kind: str) -> Iterator[Field
     if "accelerator" not in cluster:
         yield FieldError("/cluster", "ACCELERATOR_REQUIRED", "the file names no accelerator of the catalog")
     if "accelerator_count" not in cluster:
-        detail = "the file does not say how many devices there were"
+        detail = "the file does not state the number of devices"
         yield FieldError("/cluster/accelerator_count", "ACCELERATOR_COUNT_REQUIRED", detail)
     elif cluster["accelerator_count"] != 1 and not _is_laid_out(question):
-        detail = "the file does not say how the model was laid out on the devices"
+        detail = "the file does not state the parallelism"
         yield FieldError("/parallelism", "LAYOUT_REQUIRED", detail)
     yield from (_list_missing_serving if kind == "inference" else _list_missing_training)(question, workload)
 
@@ -165,13 +166,13 @@ def _list_missing_serving(question: EstimateQuestion, workload: Mapping[str, Any
         if name not in workload:
             yield FieldError(f"/workload/{name}", "LENGTHS_REQUIRED", "the file does not state this length")
     if not any(name in workload for name in _LOADS):
-        detail = "the file states neither requests at a time nor their rate"
+        detail = "the file states neither the concurrency nor the request rate"
         yield FieldError("/workload/concurrency", "LOAD_REQUIRED", detail)
     if "name" not in read_mapping(workload.get("engine")):
         yield FieldError("/workload/engine/name", "ENGINE_REQUIRED", "the file does not name the engine")
     stored = get_member(question, "model", "config", "quantization_config")
     if not stored and not {"weight_precision", "weight_format"} & workload.keys():
-        detail = "the file does not say how the weights were stored"
+        detail = "the file does not state the precision of the weights"
         yield FieldError("/workload/weight_precision", "PRECISION_REQUIRED", detail)
 
 

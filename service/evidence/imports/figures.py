@@ -44,9 +44,10 @@ _MULTIPLIED: Final = {
 
 
 def build_device_calibration(run: MeasuredFileRun, context: ImportContext, source: str) -> DeviceCalibration:
-    """What a run says of a device; raises AbsentFact for what only the caller can know, RowError for nothing.
+    """Builds the calibration of a device from a run.
 
-    Shares are of the rates in the catalog; a transfer's range is that over devices and pairs.
+    Shares are of the rates in the catalog; the range of a transfer covers devices and pairs. Raises
+    AbsentFact for facts that only the caller can know, and RowError if the run contains no figure.
     """
     known = context.find_accelerator(run)
     if known is None:
@@ -72,7 +73,7 @@ def build_device_calibration(run: MeasuredFileRun, context: ImportContext, sourc
         ),
     )
     if not found.operators and not found.links and found.host_link_bytes_per_second is None:
-        raise RowError("NO_FIGURE", "the run holds no figure that an estimate reads")
+        raise RowError("NO_FIGURE", "the run contains no figure that an estimate uses")
     return found
 
 
@@ -81,12 +82,12 @@ def _build_figure(values: Iterable[float], limit: float | None, source: str) -> 
     if not known:
         return None
     if limit is not None and statistics.median(known) > _OVER * limit:
-        raise RowError("ABOVE_LIMIT", "a rate is above that of the data sheet: unit or device are wrong")
+        raise RowError("ABOVE_LIMIT", "a rate exceeds the data sheet; its unit or the device is wrong")
     return MeasuredFigure(min(known), statistics.median(known), max(known), len(known), limit, source)
 
 
 def _list_host_rates(run: MeasuredFileRun) -> list[float]:
-    """From pinned memory to each device alone; copy engines before kernels."""
+    """Returns rates from pinned memory to each device alone, by copy engines rather than kernels."""
     for test in _HOST:
         found = _list_cells(run, test)
         if found:
@@ -128,7 +129,7 @@ def _list_link_figures(
         return
     link = context.find_intra_node_link(run)
     if link is None:
-        detail = "the catalog does not say which link joins the devices of this accelerator"
+        detail = "the catalog has no link between devices of this accelerator"
         raise AbsentFact([FieldError("/cluster/intra_node_link", "LINK_REQUIRED", detail)])
     if pairs:
         rate = _build_figure(pairs, link.bytes_per_second, source)
@@ -141,18 +142,18 @@ def _list_link_figures(
 
 
 def _fit_link(run: MeasuredFileRun, context: ImportContext, link: Link, source: str) -> MeasuredLink | None:
-    """The constants of a link from collectives inside a node, out of place."""
+    """Fits the constants of a link to collectives inside a node, out of place."""
     collective = context.collective or run.facts.get("collective")
     if collective is None:
-        detail = "the file does not say which collective it measures"
+        detail = "the file does not state which collective it measures"
         raise AbsentFact([FieldError("/collective", "COLLECTIVE_REQUIRED", detail)])
     devices = run.facts.get("cluster.accelerator_count")
     devices = devices or context.stated.get("cluster", {}).get("accelerator_count")
     if not isinstance(devices, int):
-        detail = "the file does not say how many devices there were"
+        detail = "the file does not state the number of devices"
         raise AbsentFact([FieldError("/cluster/accelerator_count", "ACCELERATOR_COUNT_REQUIRED", detail)])
     if int(str(run.facts.get("nodes", 1))) > 1:
-        raise RowError("SEVERAL_NODES", "collectives over several nodes tell no link apart")
+        raise RowError("SEVERAL_NODES", "collectives over several nodes cannot be attributed to one link")
     messages = [
         CollectiveMessage(Collective(str(collective)), devices, float(one.of["bytes"]), one.value)
         for one in run.readings
@@ -170,5 +171,5 @@ def _fit_link(run: MeasuredFileRun, context: ImportContext, link: Link, source: 
 
 
 def list_figure_names(device: DeviceCalibration | None) -> list[str]:
-    """Names of the figures of a device, as its calibration has them."""
+    """Returns the names of the figures of a device, as its calibration has them."""
     return [] if device is None else [name for name, _ in list_figures(device)]

@@ -1,4 +1,4 @@
-"""Every query of imported evidence."""
+"""Queries of imported evidence."""
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
@@ -14,7 +14,7 @@ PageCursor = tuple[datetime, str]
 
 
 def get_import(session: Session, tenant_id: str, import_id: str) -> EvidenceImportRow | None:
-    """An import of a tenant with its readings."""
+    """Returns an import of a tenant with its readings."""
     statement = select(EvidenceImportRow).where(
         EvidenceImportRow.tenant_id == tenant_id, EvidenceImportRow.id == import_id
     )
@@ -24,7 +24,7 @@ def get_import(session: Session, tenant_id: str, import_id: str) -> EvidenceImpo
 def list_page(
     session: Reader, tenant_id: str, *, formats: Collection[str], after: PageCursor | None, limit: int
 ) -> Sequence[EvidenceImportRow]:
-    """Imports of a tenant, the newest first."""
+    """Returns imports of a tenant, newest first."""
     statement = select(EvidenceImportRow).where(EvidenceImportRow.tenant_id == tenant_id)
     if formats:
         statement = statement.where(EvidenceImportRow.format.in_(formats))
@@ -37,7 +37,7 @@ def list_page(
 
 
 def list_calibrations(session: Session, tenant_id: str, sent_sha256: str) -> list[str]:
-    """What the same request became before."""
+    """Returns the calibrations that earlier imports of the same request became."""
     statement = select(EvidenceImportRow.calibration_id).where(
         EvidenceImportRow.tenant_id == tenant_id, EvidenceImportRow.sent_sha256 == sent_sha256
     )

@@ -123,15 +123,15 @@ class EvidenceSummary(TypedDict):
     content_sha256: str
     """SHA-256 of the file, which itself is not stored."""
     run_count: Integer
-    """Runs that the file holds."""
+    """Number of runs in the file."""
     reading_count: Integer
     """Number of figures that were read."""
     answers: list[ImportedEvidenceFigure]
-    """Figures of whole runs, which move estimates of the tenant."""
+    """Figures of whole runs, which adjust estimates of the tenant."""
     figures: list[str]
     """Figures of the device that were derived, by their name in the calibration."""
     refused: list[EvidenceRemark]
-    """Parts of the file that do not count."""
+    """Parts of the file that do not count, with the reasons."""
     notes: list[EvidenceRemark]
     """Remarks on parts that count."""
     created_at: AwareDatetime

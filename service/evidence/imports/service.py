@@ -1,4 +1,7 @@
-"""The rules of imported evidence: read once, beside an estimate, counted as a calibration until withdrawn."""
+"""Rules of imported evidence: read once, compared with an estimate, and counted as a calibration.
+
+It counts until it is withdrawn.
+"""
 
 import json
 from collections.abc import Callable, Iterator, Mapping
@@ -42,20 +45,20 @@ from service.resolve.catalog import CatalogView
 from service.schemas.estimates import MemoryEstimateRequest, ThroughputEstimateRequest
 
 Estimators = Mapping[str, Callable[[Any, CatalogView], Mapping[str, Any]]]
-"""Estimates by operation; they stand right of this room and are handed in."""
+"""Estimators by operation. They belong to a room to the right of this one and are passed in."""
 
 ACTIVE: Final = "active"
 MOST_ANSWERS: Final = 1000
 MOST_QUESTIONS: Final = 200
-"""Different questions of one import: each is an estimate, whether its figure counts or not."""
+"""Most different questions of one import: each is an estimate, whether its figure counts or not."""
 _WITHIN: Final = 20.0
-"""How many times an estimate a measured figure may be, or the reverse: beyond it the unit is another one."""
+"""Largest ratio of a measured figure to its estimate, or the reverse; beyond it the unit must be wrong."""
 _OBSERVED: Final = frozenset({"dcgm_dmon", "dcgm_exporter", "nsight_compute"})
-"""Formats of what a device was doing: shown, but no figure of an estimate."""
+"""Formats that describe the activity of a device: their figures are shown, but no estimate has them."""
 
 
 class EstimatedMeasurement(NamedTuple):
-    """A measured figure with its question, beside what is estimated."""
+    """A measured figure with its question and its estimate."""
 
     measured: MeasuredAnswerFigure
     estimated: float
@@ -63,7 +66,7 @@ class EstimatedMeasurement(NamedTuple):
 
 
 class ImportOutcome(NamedTuple):
-    """What a file says, and what of it counts."""
+    """Measurements of a file, and the parts of it that count."""
 
     measurements: FileMeasurements
     answers: tuple[EstimatedMeasurement, ...]
@@ -72,13 +75,13 @@ class ImportOutcome(NamedTuple):
 
 
 def read_evidence(body: EvidenceImportRequest, catalog: CatalogView, estimators: Estimators) -> ImportOutcome:
-    """What a file says under ``catalog``; raises EvidenceRefused where nothing of it can count."""
+    """Reads a file under ``catalog``; raises EvidenceRefused if nothing in it can count."""
     try:
         measurements = READERS[body.format](body.content)
     except PlanningError as error:
         raise EvidenceRefused("", FieldError(error.pointer, error.code, error.detail)) from error
     except (RowError, ValueError, ArithmeticError) as error:
-        detail = "the content is not what this program writes"
+        detail = "the content is not in the format of this program"
         raise EvidenceRefused("", FieldError("/content", "FORMAT", detail)) from error
     context = _build_context(body, catalog)
     reading = _FileReader(context, estimators)
@@ -102,14 +105,14 @@ def _build_context(body: EvidenceImportRequest, catalog: CatalogView) -> ImportC
 
 
 def _list_reasons(outcome: ImportOutcome) -> list[FieldError]:
-    """Why no part of a file counts: each reason once."""
+    """Returns the reasons why no part of a file counts, each once."""
     each = {one.code: FieldError("/content", one.code, one.detail) for one in outcome.refused}
-    nothing = FieldError("/content", "NO_FIGURE", "the file holds no figure that an estimate reads")
+    nothing = FieldError("/content", "NO_FIGURE", "the file contains no figure that an estimate uses")
     return list(each.values()) or [nothing]
 
 
 class _FileReader:
-    """What the runs of one file come to."""
+    """Collects the evidence of the runs of one file."""
 
     def __init__(self, context: ImportContext, estimators: Estimators) -> None:
         self._context = context
@@ -122,7 +125,7 @@ class _FileReader:
         self.missing: dict[FieldError, None] = {}
 
     def add_run(self, run: MeasuredFileRun, body: EvidenceImportRequest) -> None:
-        """Make of a run what it can be evidence of."""
+        """Adds the evidence of a run, or the reason for its refusal."""
         check_cancelled()
         try:
             if body.format in FORMATS:
@@ -139,17 +142,17 @@ class _FileReader:
 
     def _add_device(self, run: MeasuredFileRun, source: str) -> None:
         if self.device is not None:
-            raise RowError("SEVERAL_DEVICES", "the file holds several nodes: send them apart")
+            raise RowError("SEVERAL_DEVICES", "the file contains several nodes; import each separately")
         self.device = build_device_calibration(run, self._context, source)
 
     def _add_answers(self, run: MeasuredFileRun, file_format: str) -> None:
         if file_format in _OBSERVED:
-            raise RowError("NO_FIGURE", "what a device was doing is no figure of an estimate")
+            raise RowError("NO_FIGURE", "figures of device activity have no estimate")
         question = build_question(run, self._context, resolve_kind(run))
         _parse_question(MeasuredOperation.THROUGHPUT, question)
         for one in list_measured(run, question):
             if len(self.answers) >= MOST_ANSWERS:
-                raise RowError("TOO_MANY", f"one import counts {MOST_ANSWERS} figures at most")
+                raise RowError("TOO_MANY", f"an import may contain at most {MOST_ANSWERS} figures")
             try:
                 self.answers.append(self._compare_with_estimate(one, question))
             except RowError as error:
@@ -158,7 +161,7 @@ class _FileReader:
     def _compare_with_estimate(
         self, one: MeasuredAnswerFigure, question: EstimateQuestion
     ) -> EstimatedMeasurement:
-        """A measured figure beside the estimate of it; a unit that is another one shows here."""
+        """Compares a measured figure with its estimate, which reveals a wrong unit."""
         asked = question if one.operation == "memory" else {**question, "explain": False}
         answer = self._answer_question(one.operation, asked)
         expected = get_estimated_figure(one, answer)
@@ -166,7 +169,9 @@ class _FileReader:
             raise RowError("NOT_ESTIMATED", "the service has no estimate of this figure for this question")
         whole = one._replace(measured=one.measured + sum_unseen_bytes(one, answer))
         if not 1.0 / _WITHIN < whole.measured / expected < _WITHIN:
-            detail = f"the figure is more than {_WITHIN:g} times off its estimate: unit or facts are wrong"
+            detail = (
+                f"the figure is more than {_WITHIN:g} times off its estimate; its unit or a fact is wrong"
+            )
             raise RowError("IMPLAUSIBLE", detail)
         return EstimatedMeasurement(whole, expected, asked)
 
@@ -175,7 +180,7 @@ class _FileReader:
         if key not in self._known:
             self._asked += 1
             if self._asked > MOST_QUESTIONS:
-                raise RowError("TOO_MANY", f"one import asks {MOST_QUESTIONS} different questions at most")
+                raise RowError("TOO_MANY", f"an import has at most {MOST_QUESTIONS} questions")
             question = _parse_question(MeasuredOperation(operation), asked)
             try:
                 self._known[key] = self._estimators[operation](question, self._context.catalog)
@@ -191,15 +196,15 @@ class _FileReader:
 def _parse_question(
     operation: MeasuredOperation, asked: EstimateQuestion
 ) -> MemoryEstimateRequest | ThroughputEstimateRequest:
-    """The question that file and request make together; raises RowError where they make none."""
+    """Parses the question of file and request together; raises RowError if it is not valid."""
     try:
         return SHAPES[operation].model_validate_json(json.dumps(asked))
     except ValidationError as error:
         first = error.errors()[0]
-        # The name of a member that there is not is what was sent: it is not told.
+        # The name of an unknown member is input, which is never repeated in an error.
         known = first["loc"][:-1] if first["type"] == "extra_forbidden" else first["loc"]
         place = ".".join(str(part) for part in known if part not in _TAGS)
-        raise RowError("QUESTION_INVALID", f"file and request make no sound {place or 'question'}") from error
+        raise RowError("QUESTION_INVALID", f"file and request give no valid {place or 'question'}") from error
 
 
 _TAGS: Final = frozenset(
@@ -210,12 +215,12 @@ _TAGS: Final = frozenset(
 def store_evidence(
     session: Writer, tenant_id: str, body: EvidenceImportRequest, outcome: ImportOutcome
 ) -> WriteOutcome:
-    """Count what was read of a file as a calibration of the tenant."""
+    """Stores the evidence of a file as a calibration of the tenant."""
     import_id = uuid4().hex
     digest = sha256(body.content.encode()).hexdigest()
     rests_on = {"import_id": import_id, "format": body.format, "content_sha256": digest}
     drawn = MeasuredSet(outcome.device, tuple(_to_measured_answer(one) for one in outcome.answers))
-    # It locks the tenant's revision: of two equal imports one comes second.
+    # This locks the tenant's revision: of two equal imports one comes second.
     calibration_id = calibrations.store_imported(session, tenant_id, drawn, rests_on)
     sent = idempotency.digest_json(body.model_dump(mode="json"))
     _check_not_imported(session, tenant_id, sent)
@@ -237,7 +242,7 @@ def store_evidence(
 
 
 def outcome_to_response(body: EvidenceImportRequest, outcome: ImportOutcome) -> dict[str, Any]:
-    """What became of a file, whatever it is stored as."""
+    """Returns the outcome of an import as the members that are stored and shown."""
     runs = outcome.measurements.runs
     return {
         "format": body.format,
@@ -297,7 +302,7 @@ def _parts_to_response(parts: Any) -> list[dict[str, str]]:  # noqa: ANN401
 
 
 def get_import(session: Reader, tenant_id: str, import_id: str) -> dict[str, Any]:
-    """One import with its readings."""
+    """Returns one import with its readings."""
     return to_detail(session, tenant_id, _get_import_row(session, tenant_id, import_id))
 
 
@@ -309,7 +314,7 @@ def _get_import_row(session: Reader | Writer, tenant_id: str, import_id: str) ->
 
 
 def to_detail(session: Reader | Writer, tenant_id: str, row: EvidenceImportRow) -> dict[str, Any]:
-    """An import as callers see it, with its readings."""
+    """Returns an import as the API shows it, with its readings."""
     return next(list_summaries(session, tenant_id, [row])) | {"readings": row.readings}
 
 
@@ -320,7 +325,7 @@ _MEMBERS: Final = (
 
 
 def list_summaries(session: Reader | Writer, tenant_id: str, rows: Any) -> Iterator[dict[str, Any]]:  # noqa: ANN401
-    """Imports as lists show them, each with the state of its calibration."""
+    """Yields imports as lists show them, each with the state of its calibration."""
     states = calibrations.get_states(session, tenant_id, [row.calibration_id for row in rows])
     for row in rows:
         of_set = states[row.calibration_id]
@@ -330,7 +335,7 @@ def list_summaries(session: Reader | Writer, tenant_id: str, rows: Any) -> Itera
 
 
 def withdraw_import(session: Writer, tenant_id: str, import_id: str, reason: str) -> WriteOutcome:
-    """Let an import count no longer; estimates are then as they were before it."""
+    """Withdraws an import, so that it no longer counts; estimates are then as they were before it."""
     row = _get_import_row(session, tenant_id, import_id)
     before = to_detail(session, tenant_id, row)
     withdrawn = calibrations.withdraw_calibration(session, tenant_id, row.calibration_id, reason)

@@ -10,7 +10,7 @@ from service.kit.database.engine import Base, Json, UtcDateTime
 
 
 class EvidenceImportRow(Base):
-    """What was read of one file, never changed. Whether it counts says the calibration that it became."""
+    """Evidence of one imported file, never changed. The state of its calibration determines if it counts."""
 
     __tablename__ = "evidence_imports"
     __table_args__ = (
@@ -23,16 +23,16 @@ class EvidenceImportRow(Base):
     format: Mapped[str] = mapped_column(String(40))
     note: Mapped[str | None] = mapped_column(Text)
     content_sha256: Mapped[str] = mapped_column(String(64))
-    """Of the file, which is not kept."""
+    """Digest of the file, which is not stored."""
     sent_sha256: Mapped[str] = mapped_column(String(64))
-    """Of all that was sent: the same evidence counts once."""
+    """Digest of the whole request, so that the same evidence counts once."""
     calibration_id: Mapped[str] = mapped_column(String(100))
     run_count: Mapped[int] = mapped_column(BigInteger)
     reading_count: Mapped[int] = mapped_column(BigInteger)
     answers: Mapped[list[dict[str, Any]]] = mapped_column(Json)
-    """Measured figures beside what was estimated then."""
+    """Measured figures beside their estimates at the time."""
     figures: Mapped[list[str]] = mapped_column(Json)
-    """Names of the figures of the device that were drawn."""
+    """Names of the figures of the device that were derived."""
     readings: Mapped[list[dict[str, Any]]] = mapped_column(Json, deferred=True)
     refused: Mapped[list[dict[str, Any]]] = mapped_column(Json)
     notes: Mapped[list[dict[str, Any]]] = mapped_column(Json)

@@ -1,7 +1,7 @@
 """Day-ahead prices from the XML documents of ENTSO-E (A44, publication document 7).
 
-A period is an interval of time with points at whole multiples of its resolution. Under curve type A03 a point
-that is left out repeats the one before it; under A01 each must be there.
+A period is an interval of time with points at whole multiples of its resolution. Under curve type A03 an
+omitted point repeats the one before it; under A01 every point must be present.
 """
 
 import math
@@ -20,7 +20,7 @@ from service.planning.tariff.charges import IntervalPrices
 _RESOLUTIONS = {"PT15M": 15, "PT30M": 30, "PT60M": 60, "PT1H": 60}
 _UNITS = {"MWH": 1000.0, "KWH": 1.0}
 _LONGEST = 20_000_000
-"""Characters: some years of days."""
+"""Longest document in characters; some years of days."""
 _MOST_INTERVALS = 400_000
 _REPEATING, _POINTS = "A03", "A01"
 
@@ -50,7 +50,7 @@ def _build_error(detail: str) -> PlanningError:
 
 
 def _parse_root(text: str) -> ET.Element:
-    """The root of a document without a type definition, so that no entity is ever expanded or fetched."""
+    """Parses the root of a document without a type definition, so that no entity is expanded or fetched."""
     if len(text) > _LONGEST:
         raise _build_error("the document is too long")
     if "<!" in _strip_comments(text):
@@ -62,7 +62,7 @@ def _parse_root(text: str) -> ET.Element:
 
 
 def _strip_comments(text: str) -> str:
-    """Without comments; one that does not end is left as it is."""
+    """Removes comments; an unterminated one is left as it is."""
     kept, place = [], 0
     while (start := text.find("<!--", place)) >= 0 and (end := text.find("-->", start + 4)) >= 0:
         kept.append(text[place:start])
@@ -101,15 +101,15 @@ def _read_points(period: ET.Element, count: int) -> dict[int, float]:
         try:
             place, value = int(position), float(price)
         except ValueError as error:
-            raise _build_error("a position or a price is no number") from error
+            raise _build_error("a position or a price is not a number") from error
         if place in found or not 1 <= place <= count or not math.isfinite(value):
-            raise _build_error("a position stands twice or lies outside its period")
+            raise _build_error("a position is repeated or lies outside its period")
         found[place] = value
     return found
 
 
 class _SeriesProperties(NamedTuple):
-    """What a series says of all its periods."""
+    """Members of a series that hold for all its periods."""
 
     curve: str
     per_kwh: float
@@ -136,10 +136,10 @@ def _read_period(period: ET.Element, series: _SeriesProperties) -> _PricePeriod:
     )
     count, rest = divmod((end - start).total_seconds(), minutes * 60)
     if count < 1 or rest or count > _MOST_INTERVALS:
-        raise _build_error("a period is no whole number of intervals")
+        raise _build_error("a period is not a whole number of intervals")
     found = _read_points(period, int(count))
     if 1 not in found or (series.curve == _POINTS and len(found) < count):
-        raise _build_error("a position is missing that nothing stands for")
+        raise _build_error("a position is missing that no rule fills")
     values: list[float] = []
     for place in range(1, int(count) + 1):
         values.append(found[place] / series.per_kwh if place in found else values[-1])
@@ -162,7 +162,7 @@ def _read_periods(root: ET.Element) -> Iterator[_PricePeriod]:
 
 
 def read_entsoe_prices(text: str) -> PriceSeries:
-    """Prices of a document whose periods follow each other without a gap.
+    """Reads the prices of a document whose periods follow each other without a gap.
 
     Refuses with ``PRICE_FILE`` other documents, holes that no rule fills, and mixed zones, currencies or
     resolutions.
@@ -180,6 +180,6 @@ def read_entsoe_prices(text: str) -> PriceSeries:
         if (after.minutes, after.currency, after.zone) != (first.minutes, first.currency, first.zone):
             raise _build_error("zones, currencies or resolutions differ")
     if not re.fullmatch("[A-Z]{3}", first.currency):
-        raise _build_error("the currency is no code of three letters")
+        raise _build_error("the currency is not a code of three letters")
     values = np.concatenate([period.values for period in periods])
     return PriceSeries(IntervalPrices(first.start, first.minutes, values), first.currency, first.zone)

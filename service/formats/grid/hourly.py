@@ -31,10 +31,10 @@ def _build_error(line: int, detail: str) -> PlanningError:
 def _read_rows(text: str) -> tuple[list[str], list[Sequence[str]]]:
     """Header and rows; refuses a table whose rows differ from its header."""
     try:
-        # A row more than a year has is refused below; of what follows it nothing is read.
+        # More rows than a year has are refused below, and the rest is not read.
         table = list(islice(csv.reader(io.StringIO(text), strict=True), _MOST_HOURS + 2))
     except csv.Error as error:
-        raise PlanningError("GRID_FILE", "/content", "not a CSV table") from error
+        raise PlanningError("GRID_FILE", "/content", "the content is not a CSV table") from error
     if not table:
         raise PlanningError("GRID_FILE", "/content", "no header")
     header, *rows = table
@@ -48,7 +48,7 @@ def _parse_number(text: str, line: int) -> float:
     try:
         value = float(text)
     except ValueError as error:
-        raise _build_error(line, "a value is no number") from error
+        raise _build_error(line, "a value is not a number") from error
     if not math.isfinite(value) or abs(value) > _HIGHEST:
         raise _build_error(line, "a value is not finite or too large")
     return value
@@ -56,7 +56,7 @@ def _parse_number(text: str, line: int) -> float:
 
 def _parse_integer(text: str, line: int) -> int:
     if not re.fullmatch("[0-9]{1,5}", text.strip()):
-        raise _build_error(line, "a month or an hour is no whole number")
+        raise _build_error(line, "a month or an hour is not a whole number")
     return int(text)
 
 
@@ -95,7 +95,7 @@ def read_month_hours(text: str) -> tuple[float, ...]:
     for line, (month, hour, value) in enumerate(rows, start=2):
         key = (_parse_integer(month, line), _parse_integer(hour, line))
         if key in found or not (1 <= key[0] <= _MONTHS and key[1] < _HOURS):
-            raise _build_error(line, "a month and hour stands twice or does not exist")
+            raise _build_error(line, "a month and hour is repeated or does not exist")
         found[key] = _parse_number(value, line) / _MWH_KWH
         if found[key] < 0.0:
             raise _build_error(line, "an average is not below zero")

@@ -34,11 +34,11 @@ FAMILIES: Mapping[str, ModelFamily] = {
 }
 
 _CLASS_OF_DIFFUSERS = "_class_name"
-"""Where a configuration of diffusers names its class; it has no ``model_type``."""
+"""Member in which a configuration of diffusers names its class; it has no ``model_type``."""
 
 
 class ReadModel(NamedTuple):
-    """What a configuration says. ``defaulted`` names the fields that it leaves to its family."""
+    """Result of reading a configuration. ``defaulted`` names the fields that it leaves to its family."""
 
     architecture: Architecture
     model_type: str
@@ -46,13 +46,13 @@ class ReadModel(NamedTuple):
     context_tokens: int | None
     defaulted: tuple[str, ...]
     tied_by_class: int = 0
-    """Parameters of a head that the class ties although the configuration says that it stands apart."""
+    """Parameters of a head that the class ties although the configuration declares it untied."""
 
 
 def import_config(config: Mapping[str, object]) -> ReadModel:
-    """The architecture that ``config``, a parsed ``config.json``, describes.
+    """Returns the architecture that ``config``, a parsed ``config.json``, describes.
 
-    Raises :class:`PlanningError` whose pointer names the field at fault inside the configuration.
+    Raises :class:`PlanningError` whose pointer names the invalid field inside the configuration.
     """
     config = _select_text_config(config)
     model_type = _read_model_type(config)
@@ -93,7 +93,7 @@ def _explain_unknown_type(model_type: str, field: str) -> str:
 
 
 def _select_text_config(config: Mapping[str, object]) -> Mapping[str, object]:
-    """The text part of a multimodal configuration whose first class is that of the text model."""
+    """Returns the text part of a multimodal configuration whose first class is that of the text model."""
     text, names = config.get("text_config"), config.get("architectures")
     if not isinstance(text, Mapping) or not isinstance(names, list) or not names:
         return config
@@ -108,7 +108,7 @@ _LARGEST_SIZE = 2**31 - 1
 
 
 def _check_sizes(architecture: Architecture) -> None:
-    """Refuse what follows from fields that are in range one by one and not together."""
+    """Refuses sizes that follow from fields that are in range individually but not together."""
     layers = (layer for block in architecture.list_blocks() for layer in block.layers)
     table = (architecture.embeddings,) if architecture.embeddings else ()
     for part in (*layers, *table, *architecture.heads, *architecture.inputs):
@@ -125,7 +125,7 @@ def _check_sizes(architecture: Architecture) -> None:
 def _read_context_tokens(
     config: Mapping[str, object], reader: ConfigReader, family: ModelFamily
 ) -> int | None:
-    """Tokens that the model was built for; those of its text decoder where it has one inside."""
+    """Returns the context length of the model, or of its text decoder if it has one inside."""
     if family.context_field is not None:
         return reader.read_optional_size(family.context_field)
     text = config.get("text_config")
@@ -137,7 +137,7 @@ def _read_context_tokens(
 
 
 def _find_type_field(config: Mapping[str, object]) -> str:
-    """Where the configuration says what it is."""
+    """Returns the field in which the configuration names its type."""
     of_diffusers = "model_type" not in config and _CLASS_OF_DIFFUSERS in config
     return _CLASS_OF_DIFFUSERS if of_diffusers else "model_type"
 

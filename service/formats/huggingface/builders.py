@@ -1,4 +1,4 @@
-"""Families that one description does not suffice for: layers that a file spells out one by one."""
+"""Families that one description does not suffice for: their layers are listed individually in a file."""
 
 from collections.abc import Mapping
 

@@ -25,7 +25,7 @@ from service.planning.models.layers import (
 )
 
 ConfigSwitch: TypeAlias = bool | str
-"""A constant, or the field that decides."""
+"""A constant, or the name of the field that decides."""
 
 Layers: TypeAlias = tuple[SimpleLayer, ...]
 
@@ -70,11 +70,11 @@ SPELLINGS: Mapping[str, tuple[str, ...]] = {
         "dropout",
     ),
 }
-"""How families spell the same field."""
+"""Spellings of fields that differ between families."""
 
 
 def is_enabled(reader: ConfigReader, switch: ConfigSwitch) -> bool:
-    """The constant, or what the field says."""
+    """Returns the constant, or the value of the field."""
     return reader.read_flag(switch) if isinstance(switch, str) else switch
 
 
@@ -84,19 +84,19 @@ class AttentionOptions:
 
     bias: ConfigSwitch = "attention_bias"
     output_bias: ConfigSwitch | None = None
-    """None: as ``bias``."""
+    """Bias of the output projection. None means the same as ``bias``."""
     norm: Literal["none", "head", "projection"] = "none"
     normed: ConfigSwitch = True
     norm_shift: bool = False
     gate: Literal["none", "head", "element"] = "none"
     gated: ConfigSwitch = True
     gate_names: str | None = None
-    """A field that names the gate: true or ``per-head`` by head, else by element."""
+    """Field that names the gate: true or ``per-head`` by head, else by element."""
     gate_bias: ConfigSwitch = False
     sinks: bool = False
     output_norm: bool = False
     key_value_heads: Callable[[ConfigReader, int], int] | None = None
-    """None: as ``num_key_value_heads`` says, else one per query head."""
+    """Reads the key-value heads. None means ``num_key_value_heads``, else one per query head."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,18 +118,18 @@ class ExpertLayout:
 
 
 Mixer: TypeAlias = Callable[[ConfigReader, "DecoderFamily", str], Layers]
-"""What mixes tokens in a layer of a kind."""
+"""Builds the token-mixing parts of a layer of a kind."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecoderFamily:
-    """One family: what its tensors are, wherever they differ from Llama's."""
+    """A family of decoders: its tensors, where they differ from Llama's."""
 
     heads: AttentionOptions = field(default_factory=AttentionOptions)
     attention: Mixer | None = None
-    """None: attention by heads."""
+    """Mixer of attention layers. None means attention by heads."""
     linear: Mixer | None = None
-    """What stands in layers without attention."""
+    """Mixer of layers without attention."""
     kinds: LayerKindsPattern = patterns.list_full_kinds
     block: str | Callable[[ConfigReader], str] = "norm mixer norm ffn"
     """Parts of a layer in order."""
@@ -146,16 +146,16 @@ class DecoderFamily:
     activation_parameters: int = 0
     experts: ExpertLayout | None = None
     positions: ConfigSwitch = False
-    """Whether positions are learned."""
+    """True if positions are learned."""
     position_offset: int = 0
     embedding_norm: Literal["none", "rms", "layer"] = "none"
     head_bias: ConfigSwitch = False
     ties: bool = True
-    """Whether the class follows ``tie_word_embeddings``."""
+    """True if the class follows ``tie_word_embeddings``."""
     drops: bool = False
-    """Whether outputs and embeddings pass a dropout as their fields say."""
+    """True if outputs and embeddings pass a dropout as their fields state."""
     parts: Mapping[str, Mixer] = field(default_factory=dict)
-    """Parts of a block beside norm, mixer and ffn, or in place of them."""
+    """Further parts of a block, or replacements of norm, mixer and ffn."""
     refused: tuple[str, ...] = ()
 
 
@@ -178,7 +178,7 @@ def _build_heads(
 
 
 def read_key_value_heads(reader: ConfigReader, heads: int, name: str = "num_key_value_heads") -> int:
-    """Null means one per query head; a field left out means the default of the family, if it has one."""
+    """Reads the key-value heads. Null means one per query head, absence the family's default, if any."""
     found = reader.read_optional_size(name)
     if found is None:
         return heads
@@ -189,7 +189,7 @@ def read_key_value_heads(reader: ConfigReader, heads: int, name: str = "num_key_
 
 
 def read_window(reader: ConfigReader, kind: str) -> int | None:
-    """Tokens that a layer of this kind sees; None without a limit."""
+    """Returns the tokens that a layer of this kind sees; None without a limit."""
     match kind:
         case "window":
             return reader.read_size("sliding_window")
@@ -400,7 +400,7 @@ def build_projected(reader: ConfigReader, suffix: str, family: DecoderFamily) ->
     if not before or reader.read_flag("_remove_final_layer_norm"):
         layers = layers[:-1]
     if narrow != hidden:
-        # Positions are as wide as the model, not as the tokens, so their table stands among the layers.
+        # Positions are as wide as the model, not as the tokens, so their table is among the layers.
         positions = reader.read_size("max_position_embeddings") + family.position_offset
         family = replace(family, positions=False)
         layers = (

@@ -102,7 +102,7 @@ def _build_t5(reader: ConfigReader, suffix: str, *, table_in_each: bool = False)
 
 
 class BartVariant(NamedTuple):
-    """What distinguishes a descendant of BART."""
+    """Differences of a descendant from BART."""
 
     embedding_norm: bool = True
     final_norm: bool = False

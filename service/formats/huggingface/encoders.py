@@ -32,7 +32,7 @@ from service.planning.models.architecture import (
 )
 from service.planning.models.layers import SimpleLayer
 
-# What a class has behind its encoder, in words: transform and logits, pooler, dense, labels...
+# Parts behind the encoder of a class, in words: transform and logits, pooler, dense, labels...
 _LABELS, _TOKEN_LABELS, _TWO, _ONE = "labels", "token labels", "two", "one"
 _WORDS, _POOLER, _DENSE, _EACH = "words", "pooler", "dense", "one for each token"
 _SHARED_CLASSES: Mapping[str, tuple[str, ...]] = {
@@ -53,7 +53,7 @@ _ROBERTA_CLASSES = {**_SHARED_CLASSES, "ForSequenceClassification": (_DENSE, _LA
 
 
 class EncoderFamily(NamedTuple):
-    """What distinguishes one kind of encoder from BERT."""
+    """Differences of one kind of encoder from BERT."""
 
     classes: Mapping[str, tuple[str, ...]]
     hidden: str = "hidden_size"
@@ -80,7 +80,7 @@ _MOST_INNER = 16
 
 
 def is_original_format(config: Mapping[str, object]) -> bool:
-    """Whether this is the ``bert_config.json`` of the original release, which names no type."""
+    """Returns true for the ``bert_config.json`` of the original release, which names no type."""
     return {"type_vocab_size", "num_hidden_layers", "hidden_dropout_prob"} <= config.keys()
 
 
@@ -249,7 +249,7 @@ _DEBERTA_CLASSES: Mapping[str, tuple[str, ...]] = {
 
 
 def _read_position_terms(reader: ConfigReader) -> frozenset[str]:
-    """Which of ``c2p`` and ``p2c`` are scored; a list, or names between bars."""
+    """Returns those of ``c2p`` and ``p2c`` that are scored; a list, or names between bars."""
     value = reader.config.get("pos_att_type") or []
     names = value.lower().split("|") if isinstance(value, str) else value
     if not isinstance(names, list):

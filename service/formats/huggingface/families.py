@@ -1,7 +1,7 @@
-"""The decoder families as data: what each of them does otherwise than Llama.
+"""Decoder families as data: their differences from Llama.
 
-Names of classes, other spellings and defaults come from ``registry.json``, which an oracle script takes
-from the configuration classes of transformers 5.23.
+Names of classes, other spellings and defaults come from ``registry.json``, which an oracle script takes from
+the configuration classes of transformers 5.23.
 """
 
 import json
@@ -641,7 +641,7 @@ def _build_spellings(spellings: Mapping[str, str]) -> Mapping[str, tuple[str, ..
 
 
 def _build_family(model_type: str, builder: ArchitectureBuilder) -> ModelFamily:
-    """A family from what the registry says of it."""
+    """Builds a family from its registry entry."""
     entry = _REGISTRY[model_type]
     names, defaults = _build_spellings(entry["names"]), entry["defaults"]
     states_context = any(name in defaults for name in names["max_position_embeddings"])
@@ -678,7 +678,7 @@ NOT_IMPORTED: Mapping[str, str] = {
     "xlstm": "a matrix memory with input and forget gates",
     "zaya": "attention in a compressed space with convolutions, and routers of several layers",
 }
-"""Decoder types of transformers 5.23 that differ from all descriptions by more than shapes: in what."""
+"""Decoder types of transformers 5.23 that differ from all descriptions by more than shapes, with reasons."""
 
 FAMILIES: Mapping[str, ModelFamily] = {
     **{model_type: _build_family(model_type, builder) for model_type, builder in BUILDERS.items()},

@@ -1,4 +1,4 @@
-"""What mixes tokens where it is not plain attention by heads: latent, linear, state-space, convolution."""
+"""Token mixers other than plain attention by heads: latent, linear, state-space, convolution."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -475,7 +475,7 @@ def build_gemma_4_feed_forward(reader: ConfigReader, family: DecoderFamily, kind
 
 
 def build_gemma_4_token_input(reader: ConfigReader, family: DecoderFamily, kind: str) -> Layers:
-    """What each layer adds from its own table of tokens."""
+    """Projection of each layer's own embedding table of tokens."""
     del family, kind
     hidden, width = reader.read_size("hidden_size"), reader.read_count("hidden_size_per_layer_input")
     if not width:

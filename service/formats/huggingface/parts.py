@@ -29,7 +29,7 @@ def build_unsupported_error(name: str, detail: str) -> PlanningError:
 
 @contextmanager
 def read_nested(reader: ConfigReader, name: str, defaults: Mapping[str, int]) -> Iterator[ConfigReader]:
-    """A reader of a configuration inside another; what it refuses is named with its whole path."""
+    """Opens a reader of a nested configuration; refusals name the whole path."""
     value = reader.config.get(name)
     if value is None:
         reader.defaulted.append(name)
@@ -117,7 +117,7 @@ def build_attention(
     score_bias: bool = False,
     heads_field: str = "num_attention_heads",
 ) -> Attention:
-    """Attention that sees both ways unless it is ``causal``; ``cross`` is the width of what it reads."""
+    """Attention in both directions unless it is ``causal``; ``cross`` is the width of what is attended to."""
     if head_size is None:
         if hidden % heads:
             raise build_invalid_error(heads_field, f"{heads_field} does not divide the hidden size")
@@ -170,7 +170,7 @@ _FUNCTIONS: Mapping[str, ActivationFunction] = {
 
 
 def read_activation_function(reader: ConfigReader, name: str, default: str) -> ActivationFunction:
-    """What the activation function of a configuration keeps; those of one operator are smooth."""
+    """Returns the activation function by the tensors that it keeps; those of one operator are smooth."""
     return _FUNCTIONS.get(read_choice(reader, name, default), "smooth")
 
 

@@ -1,4 +1,4 @@
-"""Which layer is of which kind: the rules by which configurations lay out windows, experts and hybrids."""
+"""Kinds of layers: the rules by which configurations lay out windows, experts and hybrids."""
 
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
@@ -10,7 +10,7 @@ LayerKindsPattern: TypeAlias = Callable[[ConfigReader, int], list[str]]
 """The kind of each layer: ``full``, ``window``, ``chunk``, ``linear``, ``convolution`` or ``hybrid``."""
 
 SparseLayersPattern: TypeAlias = Callable[[ConfigReader, int], list[bool]]
-"""Whether each layer has experts in place of one feed-forward."""
+"""Returns for each layer true if it has experts in place of one feed-forward."""
 
 KINDS = {
     "full_attention": "full",

@@ -1,4 +1,4 @@
-"""Reading the fields of a configuration: checks, defaults, and what was left out."""
+"""Reader of configuration fields: checks, defaults, and a record of the absent ones."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ def build_invalid_error(name: str, detail: str) -> PlanningError:
 
 
 ConfigDefault: TypeAlias = int | float | str | None
-"""What a field means where it is left out. ``None`` and words are for the family's reader to resolve."""
+"""Value of an absent field. ``None`` and words are for the family's reader to resolve."""
 
 
 @dataclass(slots=True)
@@ -49,7 +49,7 @@ class ConfigReader:
         return self.config[spelling] if spelling in self.config else self.defaults.get(spelling)
 
     def has_value(self, name: str) -> bool:
-        """Whether the field is there with a value."""
+        """Returns true if the field has a value."""
         return self.config.get(self.resolve_spelling(name)) is not None
 
     def read_size(self, name: str) -> int:
@@ -132,7 +132,7 @@ class ConfigReader:
         return [str(item) for item in value]
 
     def has_dropout(self, name: str, *, default: float = 0.0) -> bool:
-        """Whether a dropout probability is above zero."""
+        """Returns true if a dropout probability is above zero."""
         spelling = self.resolve_spelling(name)
         value = self.config.get(spelling, self.defaults.get(spelling, default))
         if value is None:
@@ -165,7 +165,7 @@ class ConfigReader:
 
 
 class ModelFamily(NamedTuple):
-    """How one ``model_type`` becomes an architecture."""
+    """Rules by which one ``model_type`` becomes an architecture."""
 
     prefix: str
     build: Callable[[ConfigReader, str], Architecture]

@@ -1,7 +1,7 @@
-"""Launch settings of training frameworks and serving engines: one table of rules, read in both directions.
+"""Launch settings of training frameworks and serving engines: one table of rules, used in both directions.
 
-``write_settings`` turns settings of an estimate's question into keys of a tool and names what the tool cannot
-say; ``read_settings`` turns a configuration into settings and names what of it is not known.
+``write_settings`` turns settings of an estimate's question into keys of a tool and names those that the tool
+lacks; ``read_settings`` turns a configuration into settings and names the keys that are not known.
 """
 
 import json
@@ -67,16 +67,16 @@ ToolName: TypeAlias = Literal["torchrun", "megatron_lm", "deepspeed", "torchtita
 
 
 class LaunchTool(NamedTuple):
-    """A program, what it runs, its rules, and how its keys are written down."""
+    """A program, the work that it runs, its rules, and the format of its keys."""
 
     kind: Literal["training", "inference"]
     file_format: Literal["json", "toml"] | None
-    """Of its configuration; None where it takes arguments."""
+    """Format of its configuration file; None if it takes arguments."""
     rules: tuple[SettingRule, ...]
     elsewhere: Mapping[str, str] = {}
-    """Settings that are given in other places, and where."""
+    """Settings that are made elsewhere, with the place."""
     starts_only: bool = False
-    """Whether it starts processes and knows nothing of what they do."""
+    """True if it only starts processes, whose work it does not know."""
 
 
 TABLE: Final[Mapping[ToolName, LaunchTool]] = {
@@ -97,19 +97,19 @@ def _build_other_engine_error(setting: str) -> PlanningError:
 
 
 def find_tool(text: str) -> ToolName | None:
-    """The tool of a name; None for another."""
+    """Returns the tool of a name; None if it is not known."""
     return next((name for name in TOOLS if name == text), None)
 
 
 class WrittenSettings(NamedTuple):
-    """Keys of a tool, and what it has no setting for: the pointer of each error is the setting."""
+    """Keys of a tool, and an error for each setting that it lacks, with the setting as its pointer."""
 
     keys: ToolKeys
     missing: tuple[PlanningError, ...]
 
 
 class ReadLaunch(NamedTuple):
-    """Settings of a configuration, what of it could not be read, and keys that say nothing of a layout."""
+    """Settings of a configuration, its unreadable parts, and keys without effect on a layout."""
 
     settings: LaunchSettingValues
     unread: tuple[PlanningError, ...]
@@ -117,7 +117,7 @@ class ReadLaunch(NamedTuple):
 
 
 def write_settings(tool: ToolName, settings: LaunchSettingValues) -> WrittenSettings:
-    """What a tool is told so that it runs ``settings``; nothing of them is dropped without a word."""
+    """Returns the keys with which a tool runs ``settings``; every setting that it lacks is reported."""
     given, known = complete_settings(settings), TABLE[tool]
     keys: dict[str, SettingValue] = {}
     missing = []
@@ -136,14 +136,14 @@ def write_settings(tool: ToolName, settings: LaunchSettingValues) -> WrittenSett
         if setting in said or setting in ASIDE or value in NEUTRAL.get(setting, ()):
             continue
         detail = known.elsewhere.get(setting, "the tool has no setting for it")
-        # Steps that follow from tokens are named by what was asked.
+        # Steps that follow from tokens are reported under the member that was sent.
         pointer = setting if setting in settings or setting != STEPS else TOKENS
         missing.append(PlanningError("NO_SETTING", pointer, detail))
     return WrittenSettings(keys, tuple(missing))
 
 
 def read_settings(tool: ToolName, keys: ToolKeys, known: LaunchSettingValues | None = None) -> ReadLaunch:
-    """What a configuration says, beside what is ``known`` of it: its devices, whether there are experts."""
+    """Returns the settings of a configuration, given the ``known`` devices and the presence of experts."""
     if tool == "sglang":
         keys = sglang.normalize_keys(keys)
     settings: dict[str, SettingValue] = dict(known or {})
@@ -152,7 +152,7 @@ def read_settings(tool: ToolName, keys: ToolKeys, known: LaunchSettingValues | N
         try:
             settings |= rule.read(keys, settings)
         except PlanningError as error:
-            # A key that is no number is named by the setting that it would have said.
+            # A key that is not a number is reported under the setting that it would have set.
             pointer = error.pointer if error.pointer.startswith("/") else rule.settings[0]
             unread.append(PlanningError(error.code, pointer, error.detail))
         except ZeroDivisionError:
@@ -164,9 +164,9 @@ def read_settings(tool: ToolName, keys: ToolKeys, known: LaunchSettingValues | N
 
 
 def parse_keys(tool: ToolName, text: str) -> ToolKeys:
-    """Keys of a configuration as it is stored: its file, or arguments as text or in named groups of JSON.
+    """Parses a stored configuration: its file, or arguments as text or in named groups of JSON.
 
-    Raises PlanningError where it is neither.
+    Raises PlanningError if it is neither.
     """
     file_format = TABLE[tool].file_format
     try:
@@ -177,14 +177,14 @@ def parse_keys(tool: ToolName, text: str) -> ToolKeys:
             return parse_arguments(split(joined, comments=True))
         document = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise PlanningError("UNREADABLE", "", f"this is no configuration of {tool}") from error
+        raise PlanningError("UNREADABLE", "", f"this is not a configuration of {tool}") from error
     if not isinstance(document, dict):
-        raise PlanningError("UNREADABLE", "", f"this is no configuration of {tool}")
+        raise PlanningError("UNREADABLE", "", f"this is not a configuration of {tool}")
     return parse_groups(document) if file_format is None else parse_sections(document)
 
 
 def complete_settings(settings: LaunchSettingValues) -> LaunchSettingValues:
-    """Settings with what follows from them: replicas, micro-batches and sequences of a step, steps."""
+    """Adds derived settings: replicas, micro-batches and sequences of a step, steps."""
     given = dict(settings)
     model = _multiply_degrees(given, (TENSOR, PIPELINE, CONTEXT))
     devices, micro = given.get(DEVICES), given.get(MICRO_BATCH)

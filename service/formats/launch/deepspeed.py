@@ -163,4 +163,4 @@ IN_CODE: Final = {
     "/workload/sequence_length": "the length of a sequence is the data's",
     "/workload/total_steps": "the training script counts its steps",
 }
-"""What is said elsewhere than in the configuration file."""
+"""Settings that are made elsewhere than in the configuration file."""

@@ -1,4 +1,4 @@
-"""What vLLM and SGLang say alike: how weights are loaded. Sources are theirs."""
+"""Rules that vLLM and SGLang share: loading of weights. Sources are theirs."""
 
 from typing import Final
 

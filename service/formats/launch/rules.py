@@ -1,4 +1,4 @@
-"""How a setting of ours and keys of a tool say the same: one rule, read in both directions.
+"""Rules between a setting and the keys of a tool, used in both directions.
 
 Settings are flat: the JSON Pointer of a member of an estimate's question, such as /parallelism/tensor. Keys
 are those of the tool: a flag without its dashes, or section and key joined by a dot.
@@ -14,14 +14,14 @@ LaunchSettingValues: TypeAlias = Mapping[str, SettingValue]
 ToolKeys: TypeAlias = Mapping[str, SettingValue]
 
 LEFT_OPEN: Final = "auto"
-"""What DeepSpeed's integrations and engines write where another program or the device decides."""
+"""Value that DeepSpeed's integrations and engines write if another program or the device decides."""
 
 
 class SettingRule(NamedTuple):
-    """One meaning in both languages.
+    """One meaning as a setting and as keys.
 
-    ``write`` gives the keys that say ``settings``, ``read`` the settings that ``keys`` say, beside what is
-    ``known`` already; both raise PlanningError where that cannot be said, with the setting as its pointer.
+    ``write`` returns the keys for ``settings``, ``read`` the settings for ``keys``, given those that are
+    ``known`` already; both raise PlanningError if that is not possible, with the setting as its pointer.
     """
 
     settings: tuple[str, ...]
@@ -32,27 +32,27 @@ class SettingRule(NamedTuple):
 
 
 def build_inexpressible_error(setting: str, detail: str) -> PlanningError:
-    """The tool has no way to say a setting."""
+    """Builds the error for a setting that the tool lacks."""
     return PlanningError("NO_SETTING", setting, detail)
 
 
 def build_unreadable_error(setting: str, detail: str) -> PlanningError:
-    """Keys do not say what a setting is."""
+    """Builds the error for keys that do not determine a setting."""
     return PlanningError("UNREADABLE", setting, detail)
 
 
 def read_integer(settings: Mapping[str, SettingValue], name: str, default: int | None = None) -> int:
-    """A whole number; ``default`` where it is not said. Raises PlanningError without one."""
+    """Returns a whole number, or ``default`` if it is absent. Raises PlanningError without one."""
     value = settings.get(name, default)
     if isinstance(value, float) and value.is_integer():
         return int(value)
     if not isinstance(value, int) or isinstance(value, bool):
-        raise build_unreadable_error(name, f"{name.rsplit('/', 1)[-1]} is no whole number here")
+        raise build_unreadable_error(name, f"{name.rsplit('/', 1)[-1]} must be a whole number here")
     return value
 
 
 def build_number_rule(setting: str, key: str, meaning: str) -> SettingRule:
-    """The same whole number under another name."""
+    """Maps a whole number to another name."""
 
     def write(settings: LaunchSettingValues) -> ToolKeys:
         return {key: settings[setting]} if setting in settings else {}
@@ -66,7 +66,7 @@ def build_number_rule(setting: str, key: str, meaning: str) -> SettingRule:
 
 
 def build_share_rule(setting: str, key: str, meaning: str) -> SettingRule:
-    """The same share of 1 under another name."""
+    """Maps a share of 1 to another name."""
 
     def write(settings: LaunchSettingValues) -> ToolKeys:
         return {key: settings[setting]} if setting in settings else {}
@@ -76,7 +76,7 @@ def build_share_rule(setting: str, key: str, meaning: str) -> SettingRule:
             return {}
         value = keys[key]
         if not isinstance(value, int | float) or isinstance(value, bool):
-            raise build_unreadable_error(setting, f"{key} is no number here")
+            raise build_unreadable_error(setting, f"{key} must be a number here")
         return {setting: float(value)}
 
     return SettingRule((setting,), (key,), meaning, write, read)
@@ -90,10 +90,10 @@ def build_choice_rule(
     silent: Mapping[str, Sequence[SettingValue]] | None = None,
     why: str = "the tool has no setting for it",
 ) -> SettingRule:
-    """Each value of ours in keys of the tool: the first way is written, all of them are read.
+    """Maps each value to keys of the tool: the first way is written, all of them are read.
 
-    A way is read where its keys hold and nothing else is said but ``silent`` values, those that a key has
-    without changing what the others mean.
+    A way is read if its keys hold and the other keys have only ``silent`` values, which do not change the
+    meaning of the others.
     """
     quiet = silent or {}
     names = tuple(
@@ -120,7 +120,7 @@ def build_choice_rule(
             return {setting: max(found, key=lambda pair: pair[0])[1]}
         if all(value in quiet.get(name, ()) for name, value in said.items()):
             return {}
-        raise build_unreadable_error(setting, f"what {', '.join(sorted(said))} say is none of its values")
+        raise build_unreadable_error(setting, f"{', '.join(sorted(said))} give none of its values")
 
     return SettingRule((setting,), names, meaning, write, read)
 
@@ -133,17 +133,17 @@ def _is_stated(way: ToolKeys, said: ToolKeys, quiet: Mapping[str, Sequence[Setti
 
 
 def build_flag_rule(setting: str, key: str, meaning: str) -> SettingRule:
-    """A flag that is there where the setting holds."""
+    """Maps a setting to a flag that is present if the setting holds."""
     return build_choice_rule(setting, meaning, {True: ({key: True},), False: ({},)})
 
 
 def build_implied_rule(setting: str, meaning: str) -> SettingRule:
-    """A setting that the tool works out from the others."""
+    """Declares a setting that the tool derives from the others."""
     return SettingRule((setting,), (), meaning, lambda _: {}, lambda _keys, _known: {})
 
 
 def build_name_rule(setting: str, names: frozenset[str], detail: str) -> SettingRule:
-    """Figures that hold for a program of one of these names, however it is spelled."""
+    """Accepts only programs with one of these names, in any spelling, for which the figures hold."""
 
     def write(settings: LaunchSettingValues) -> ToolKeys:
         name = settings.get(setting)
@@ -168,9 +168,9 @@ VIRTUAL: Final = "/parallelism/virtual_stages"
 DEVICES: Final = "/cluster/accelerator_count"
 PER_NODE: Final = "/cluster/accelerators_per_node"
 EXPERTS: Final = "/model/experts"
-"""Whether the model has experts."""
+"""Setting that is true if the model has experts."""
 BLOCKS: Final = "/model/blocks"
-"""Blocks of the model."""
+"""Setting with the number of blocks of the model."""
 SEQUENCE_LENGTH: Final = "/workload/sequence_length"
 MICRO_BATCH: Final = "/workload/micro_batch_size"
 ACCUMULATION: Final = "/workload/gradient_accumulation_steps"
@@ -229,10 +229,10 @@ NEUTRAL: Final[Mapping[str, tuple[SettingValue, ...]]] = {
     PREFIX: (0.0,),
     SCHEDULER: ("continuous",),
 }
-"""Values that need no setting, where a tool has none."""
+"""Values that need no key if a tool has none."""
 
 OF_ENGINE: Final = (MEMORY_FRACTION, REQUESTS, BATCHED, BLOCK, CHUNKED)
-"""Limits that hold for the engine that they were given for: another one counts them otherwise."""
+"""Limits that hold only for the engine that they were given for, because others count differently."""
 
 ASIDE: Final = frozenset({DEVICES, PER_NODE, EXPERTS, BLOCKS})
-"""What rules look at and no row chooses for itself."""
+"""Settings that rules read and that no row chooses."""

@@ -1,4 +1,4 @@
-"""How keys are written down: arguments of a command line, or sections of a configuration file."""
+"""Notation of keys: arguments of a command line, or sections of a configuration file."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -7,7 +7,7 @@ from service.formats.launch.rules import SettingValue, ToolKeys
 
 
 def render_arguments(keys: ToolKeys) -> list[str]:
-    """Arguments of a command line: a flag that holds stands alone."""
+    """Returns arguments of a command line; a flag that is true has no value."""
     return [part for name, value in keys.items() for part in _render_argument(name, value)]
 
 
@@ -58,7 +58,7 @@ def parse_scalar(text: str) -> SettingValue:
 
 
 def build_sections(keys: ToolKeys) -> dict[str, object]:
-    """Sections of a configuration file; a dot parts a section from what is in it."""
+    """Returns sections of a configuration file; a dot separates a section from its key."""
     document: dict[str, object] = {}
     for name, value in keys.items():
         *path, last = name.split(".")

@@ -65,7 +65,7 @@ _MODE, _OPTION = "activation_checkpoint.mode", "activation_checkpoint.selective_
 _LOOPED_STAGES = 2
 """Stages of a device under a looped schedule, unless the layers of a stage are given."""
 _ENDS = 2
-"""Layers that the table and the head count for where layers are dealt to stages."""
+"""Layers that the embedding table and the head count as when layers are dealt to stages."""
 
 
 def _write_replicas(settings: LaunchSettingValues) -> ToolKeys:

@@ -1,4 +1,4 @@
-"""Files of measurements that others write: text in, runs with readings in SI units and refused parts out.
+"""Files of measurements of other programs: text in, runs with readings in SI units and refused parts out.
 
 Every format is read as its program writes it, in any version that is known; a figure is never guessed.
 """

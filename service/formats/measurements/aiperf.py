@@ -84,7 +84,7 @@ def _convert_value(value: object, metric: str, unit: str) -> float:
     if metric in _TIMES:
         return read_seconds(read_positive(value), unit)
     if unit not in _RATES:
-        raise RowError("UNIT_UNKNOWN", "a rate has a unit that is none of rates")
+        raise RowError("UNIT_UNKNOWN", "a rate has a unit that is not one of rates")
     return read_positive(value)
 
 

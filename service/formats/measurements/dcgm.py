@@ -1,4 +1,4 @@
-"""What DCGM reports: diagnostics as JSON (3.x and 4.x), ``dcgmi dmon`` as text, and scrapes of dcgm-exporter.
+"""Reports of DCGM: diagnostics as JSON (3.x and 4.x), ``dcgmi dmon`` as text, and dcgm-exporter scrapes.
 
 Diagnostics print GB/s, us, gigaflops and bytes inside sentences. Activities are shares of the time. Rows of
 MIG instances are parts of their GPU: they are left out beside it. Integers near 2^63 stand for no value.

@@ -1,8 +1,8 @@
-"""What serving engines log of memory when they start: vLLM (V0 and V1), SGLang, TensorRT-LLM and llama.cpp.
+"""Memory that serving engines log at their start: vLLM (V0 and V1), SGLang, TensorRT-LLM and llama.cpp.
 
 All of them mean 2^30 bytes where they print GB (and 2^20 by MB). Lines of several ranks differ; the device
-with the largest weights and the smallest cache binds. Blocks of vLLM's cache have the tokens that the log
-says, else 16, which the printed largest concurrency must bear out where there is one.
+with the largest weights and the smallest cache binds. Blocks of vLLM's cache have the logged number of
+tokens, else 16, which must agree with the printed largest concurrency if there is one.
 """
 
 import re
@@ -36,7 +36,7 @@ _SIZE: Final = rf"{_N}\s?([MGT])i?B"
 
 
 def _build_first_pattern(head: str) -> str:
-    """The first place of ``head`` and no other: what a later one leads to, the first one leads to as well."""
+    """Builds a pattern for the first occurrence of ``head``: a later one never matches more."""
     return rf"\A(?>.*?{head})"
 
 
@@ -45,9 +45,9 @@ def _parse_size(amount: str, prefix: str) -> float:
 
 
 class _LineRule(NamedTuple):
-    """A line of one engine and the readings that it holds, from the groups of its pattern.
+    """A line of one engine, with the readings in the groups of its pattern.
 
-    ``mark`` is what the line must have in it: looking for that is far cheaper than for the pattern.
+    ``mark`` is a text that the line must contain; searching it is far cheaper than the pattern.
     """
 
     engine: str
@@ -216,7 +216,7 @@ _RANKS: Final = (
 
 
 def _find_rank(line: str) -> str:
-    """The rank that a line is of; empty where it does not say."""
+    """Returns the rank of a line; empty if it names none."""
     for word in _WORKER.finditer(line):
         # Such as (Worker_TP0_EP0: what the word ends in, found from the front as runs that do not overlap.
         places = list(_PLACE.finditer(word[1]))
@@ -234,7 +234,7 @@ _PRINTED_SHARE: Final = 0.006
 
 
 def measurements_from_engine_log(content: str) -> FileMeasurements:
-    """The memory that an engine logs, ``of`` engine and rank; raises PlanningError where nothing is known.
+    """Reads the memory that an engine logs, ``of`` engine and rank; raises PlanningError if nothing is known.
 
     Lines of several engines are several runs; facts name the engine.
     """
@@ -270,7 +270,7 @@ def _parse_line(pointer: str, line: str) -> Iterator[FigureReading]:
 def _convert_to_tokens(
     reading: FigureReading, block: int | None, concurrency: tuple[float, float] | None, read: FileMeasurements
 ) -> FigureReading | None:
-    """Blocks of vLLM's cache as tokens; None where what the log prints beside contradicts them."""
+    """Converts blocks of vLLM's cache to tokens; None if other lines of the log contradict them."""
     if reading.metric != _BLOCKS:
         return reading
     tokens = reading.value * (block or _VLLM_BLOCK)

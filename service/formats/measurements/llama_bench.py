@@ -90,7 +90,7 @@ def _read_table(content: str, read: FileMeasurements) -> Iterator[tuple[str, Map
 def _match_cells(
     pointer: str, header: list[str], cells: list[str], ends: tuple[int, int], read: FileMeasurements
 ) -> Mapping[str, object]:
-    """Cells by name; where they are not as many as the names, so many from the front and from the back."""
+    """Returns cells by name; if their numbers differ, as many as known from the front and from the back."""
     if len(cells) == len(header):
         return dict(zip(header, cells, strict=True))
     read.record_note(
@@ -110,7 +110,7 @@ def _read_run(pointer: str, test: Mapping[str, object]) -> MeasuredFileRun:
     if prompt and generated:
         raise RowError("COMBINED_TEST", "a test of prompt and generation together gives neither time")
     if not prompt and not generated:
-        raise RowError(NOT_A_RESULT, "the row does not say what it tests")
+        raise RowError(NOT_A_RESULT, "the row does not state its test")
     rate = read_positive(test.get("avg_ts"))
     depth = read_count(test.get("n_depth")) or 0
     place = f"{pointer}/avg_ts"
@@ -127,7 +127,7 @@ def _read_run(pointer: str, test: Mapping[str, object]) -> MeasuredFileRun:
         )
         lengths = build_facts(workload__input_tokens=depth + 1, workload__output_tokens=generated or 0)
     if prompt and depth:
-        raise RowError("PROMPT_AT_DEPTH", "a prompt behind others has no time of its own in an answer")
+        raise RowError("PROMPT_AT_DEPTH", "an estimate has no separate time for a prompt behind others")
     return MeasuredFileRun(pointer, readings, _read_facts(test) | lengths)
 
 

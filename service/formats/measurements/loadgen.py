@@ -79,9 +79,9 @@ def _build_run(said: dict[str, str], readings: tuple[FigureReading, ...]) -> lis
     if "scenario" not in said or "result is" not in said:
         return []
     if said["result is"] != "VALID":
-        raise RowError("RESULT_INVALID", "the load generator calls the result invalid")
+        raise RowError("RESULT_INVALID", "the load generator reports the result as invalid")
     if not said.get("mode", "").startswith("Performance"):
-        raise RowError("NOT_PERFORMANCE", "the run measures no performance")
+        raise RowError("NOT_PERFORMANCE", "the run is not a performance run")
     scenario = said["scenario"].lower().replace(" ", "")
     known = build_facts(scenario=scenario)
     if scenario == "server":

@@ -122,7 +122,7 @@ def _add_readings(
     measured: tuple[object, object, object],
     readings: list[FigureReading],
 ) -> None:
-    """Readings of one measurement: time in us, bandwidth in GB/s, and how many values were wrong."""
+    """Adds readings of one measurement: time in us, bandwidth in GB/s, and the number of wrong values."""
     timed, bus, wrong = measured
     if timed in (None, "N/A"):
         return
@@ -141,7 +141,7 @@ def _check_bounds(wrong: int, pointer: str, readings: list[FigureReading], read:
 
 
 class _RankGroup(NamedTuple):
-    """Who took part: ranks, names of hosts and of devices."""
+    """Participants of a run: ranks, names of hosts and of devices."""
 
     ranks: int
     hosts: set[str]
@@ -158,7 +158,7 @@ def _record_run(
     )
     collective = PROGRAMS.get(program or "") or _identify_collective(readings, group.ranks)
     if program and collective is None:
-        read.record_refusal("", RowError("COLLECTIVE_UNKNOWN", "the program is none of those that are read"))
+        read.record_refusal("", RowError("COLLECTIVE_UNKNOWN", "the program is not one that is read"))
         return read
     if collective:
         said["collective"] = collective.value

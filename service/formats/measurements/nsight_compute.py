@@ -32,13 +32,13 @@ def _convert_clock(value: object, unit: str) -> float:
     if scale is None and unit.lower().startswith("cycle/"):
         return read_number(value) / read_seconds(1.0, unit.partition("/")[2])
     if scale is None:
-        raise RowError("UNIT_UNKNOWN", "a clock has a unit that is none of frequency")
+        raise RowError("UNIT_UNKNOWN", "a clock has a unit that is not one of frequency")
     return read_number(value) * scale
 
 
 def _convert_share(value: object, unit: str) -> float:
     if unit != "%":
-        raise RowError("UNIT_UNKNOWN", "a share has a unit that is no percentage")
+        raise RowError("UNIT_UNKNOWN", "a share has a unit that is not a percentage")
     return read_number(value) / 100.0
 
 

@@ -55,7 +55,7 @@ class _Matrix(NamedTuple):
     title: str
     rows: list[tuple[str, int, Sequence[object]]]
     summed: bool = False
-    """Whether its sum has been read."""
+    """True if its sum has been read."""
 
 
 def measurements_from_nvbandwidth(content: str) -> FileMeasurements:
@@ -86,7 +86,7 @@ def _collect_readings(
 def _list_readings(matrix: _Matrix) -> list[FigureReading]:
     unit = _TITLE.match(matrix.title)
     if unit is None:
-        raise RowError("UNIT_UNKNOWN", "the matrix does not say its unit")
+        raise RowError("UNIT_UNKNOWN", "the matrix does not state its unit")
     metric, scale = _UNITS[unit[1]]
     test = matrix.test or _find_test(matrix.title)
     return [
@@ -101,7 +101,7 @@ def _find_test(title: str) -> str:
     """The test of a title that no ``Running`` line stands before."""
     found = next((name for pattern, name in _DIRECTIONS if re.search(pattern, title)), None)
     if found is None:
-        raise RowError("TEST_UNKNOWN", "the matrix does not say which test it belongs to")
+        raise RowError("TEST_UNKNOWN", "the matrix does not name its test")
     engine = "sm" if re.search(r"\bSM\b", title) else "ce"
     return f"{found}_memcpy_{engine}" if "latency" not in title else f"{found}_latency_{engine}"
 
@@ -129,7 +129,7 @@ def _parse_text(content: str, read: FileMeasurements) -> tuple[list[_Matrix], di
 
 
 def _add_sum(matrices: list[_Matrix], test: str, total: str, pointer: str, read: FileMeasurements) -> None:
-    """The line behind a matrix names its test, and its sum must be that of the cells as printed."""
+    """Assigns the test in the line behind a matrix, and compares its sum with that of the printed cells."""
     if not matrices or matrices[-1].summed:
         return
     matrices[-1] = matrix = matrices[-1]._replace(test=test, summed=True)

@@ -63,16 +63,16 @@ def measurements_from_own_csv(content: str) -> FileMeasurements:
 def _read_row(pointer: str, cells: Mapping[str, str]) -> tuple[str, FigureReading, dict[str, RunFact]]:
     metric = cells["metric"].strip()
     if metric not in METRICS:
-        raise RowError("METRIC_UNKNOWN", "the metric is none of those that are read")
+        raise RowError("METRIC_UNKNOWN", "the metric is not one of those that are read")
     statistic = cells.get("statistic", "").strip() or "mean"
     if statistic not in STATISTICS:
-        raise RowError("STATISTIC_UNKNOWN", "the statistic is none of mean, p50, p95, p99 and max")
+        raise RowError("STATISTIC_UNKNOWN", "the statistic must be one of mean, p50, p95, p99 and max")
     said: dict[str, RunFact] = {}
     for name, text in cells.items():
         if name in _OWN or not text.strip():
             continue
         if not _PATH.fullmatch(name):
-            raise RowError("COLUMN_UNKNOWN", "a column is no member of a question")
+            raise RowError("COLUMN_UNKNOWN", "a column is not a member of a question")
         said[name] = _parse_fact(text.strip())
     return (
         cells.get("run", "").strip() or pointer,

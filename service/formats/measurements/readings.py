@@ -1,8 +1,8 @@
-"""What a file of measurements says: runs with their readings in SI units, and what is refused of it.
+"""Contents of a file of measurements: runs with their readings in SI units, and refused parts.
 
 A reading keeps its place in the file. Facts of a run are members of a question by their path, such as
-``workload.concurrency``, and beside them ``model_name`` and ``accelerator_name`` as the file spells them.
-What a file does not say is absent: no reader guesses a model, a device or a unit.
+``workload.concurrency``, and also ``model_name`` and ``accelerator_name`` as the file spells them. Facts that
+a file does not state are absent: no reader guesses a model, a device or a unit.
 """
 
 import math
@@ -21,10 +21,10 @@ _Part = TypeVar("_Part")
 
 
 class FigureReading(NamedTuple):
-    """One figure: ``value`` in the unit that ``metric`` ends in, ``of`` what it belongs to in the run.
+    """One figure: ``value`` in the unit that ``metric`` ends in, ``of`` its subject in the run.
 
     ``statistic`` is ``mean``, ``p50``, another percentile, ``min``, ``max``, or ``single`` for one value.
-    ``pointer`` is the line (``/12``) or the JSON Pointer where it stands.
+    ``pointer`` is the line (``/12``) or the JSON Pointer of the figure.
     """
 
     pointer: str
@@ -35,7 +35,7 @@ class FigureReading(NamedTuple):
 
 
 class MeasuredFileRun(NamedTuple):
-    """One run of the file: its readings and what the file says of it."""
+    """One run of the file: its readings and the facts that the file states."""
 
     pointer: str
     readings: tuple[FigureReading, ...]
@@ -52,18 +52,18 @@ class MeasuredFileRun(NamedTuple):
 
 @dataclass(slots=True)
 class FileMeasurements:
-    """What was read of one file; ``notes`` are what its reader should know, with the place."""
+    """Contents of one file; ``notes`` are caveats with their place."""
 
     runs: list[MeasuredFileRun] = field(default_factory=list)
     refused: list[RefusedOffer] = field(default_factory=list)
     notes: list[RefusedOffer] = field(default_factory=list)
 
     def record_refusal(self, pointer: str, error: RowError) -> None:
-        """Note a part that cannot be read."""
+        """Records a part that cannot be read."""
         self.refused.append(RefusedOffer(pointer, error.code, error.detail))
 
     def record_note(self, pointer: str, code: str, detail: str) -> None:
-        """Note what is odd about a part that was read."""
+        """Records a caveat of a part that was read."""
         self.notes.append(RefusedOffer(pointer, code, detail))
 
 
@@ -81,7 +81,7 @@ _SECONDS: Final = {
 def parse_printed_number(text: str) -> float:
     """A number that a log prints, commas between thousands left out; raises RowError for anything else."""
     if not re.fullmatch(NUMBER, text.strip()):
-        raise RowError("NOT_A_NUMBER", "a figure is no number")
+        raise RowError("NOT_A_NUMBER", "a figure is not a number")
     return _check_finite(float(text.replace(",", "")))
 
 
@@ -96,7 +96,7 @@ def read_number(value: object) -> float:
     if isinstance(value, str):
         return parse_printed_number(value)
     if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
-        raise RowError("NOT_A_NUMBER", "a figure is no number")
+        raise RowError("NOT_A_NUMBER", "a figure is not a number")
     return _check_finite(float(value))
 
 
@@ -109,7 +109,7 @@ def read_positive(value: object) -> float:
 
 
 def read_count(value: object) -> int | None:
-    """A whole number above 0; None for what is none."""
+    """Returns a whole number above 0; None for anything else."""
     if isinstance(value, str | int | float | Decimal) and not isinstance(value, bool):
         try:
             figure = read_number(value)
@@ -124,7 +124,7 @@ def read_seconds(value: object, unit: str) -> float:
     """A time of any unit in seconds; raises RowError where the unit is not one of time."""
     scale = _SECONDS.get(unit.strip().lower())
     if scale is None:
-        raise RowError("UNIT_UNKNOWN", "a time has a unit that is none of time")
+        raise RowError("UNIT_UNKNOWN", "a time has a unit that is not one of time")
     return read_number(value) * scale
 
 
@@ -139,7 +139,7 @@ def read_sequence(value: object) -> list[object]:
 
 
 def get_member(document: object, *path: str) -> object:
-    """What stands at a path of members; None where there is nothing."""
+    """Returns the member at a path; None if there is none."""
     for name in path:
         document = read_mapping(document).get(name)
     return document
@@ -166,11 +166,11 @@ def build_token_length(mean: float | None, deviation: float | None = None) -> Ru
 _EVEN: Final = 0.02
 """Deviation over mean below which lengths count as equal."""
 MOST_LINES: Final = 200_000
-"""Of one file: a longer log has been left running behind the run."""
+"""Most lines of one file; a longer log continued after the run."""
 MOST_PARTS: Final = 5000
 """Runs, tests or results of one file, each of which is read into an object of its own."""
 _LONGEST_LINE: Final = 2000
-"""Every pattern reads a line once or a few times, never from each of its characters to its end."""
+"""Longest part of a line that is matched, so that no pattern takes long."""
 _CODES: Final = re.compile(r"\x1b\[[0-9;]*+[A-Za-z]")
 
 
@@ -206,13 +206,13 @@ def read_part_lines(content: str) -> Iterator[tuple[str, str]]:
 
 
 NOT_A_RESULT: Final = "NOT_A_RESULT"
-"""Why a part of a file is refused that has no member of its format."""
+"""Code of a part of a file that has no member of its format."""
 
 
 def require_results(measurements: FileMeasurements, what: str) -> FileMeasurements:
-    """``measurements``, which must hold something; raises PlanningError where the file is of another kind."""
+    """Returns ``measurements``, which must not be empty; raises PlanningError for a file of another kind."""
     if not measurements.runs and all(one.code == NOT_A_RESULT for one in measurements.refused):
-        raise PlanningError("FORMAT", "/content", f"the content holds no {what}")
+        raise PlanningError("FORMAT", "/content", f"the content contains no {what}")
     return measurements
 
 
@@ -222,7 +222,7 @@ def format_percentile(value: object) -> str:
 
 
 def select_worst(readings: Iterable[FigureReading], *, largest: bool) -> FigureReading | None:
-    """The reading that binds all devices; None where there is none."""
+    """Returns the reading that binds all devices; None if there is none."""
     known = list(readings)
     if not known:
         return None

@@ -1,4 +1,4 @@
-"""Names of what serving benchmarks measure, the same for every format."""
+"""Names of the metrics of serving benchmarks, the same for every format."""
 
 from typing import Final
 

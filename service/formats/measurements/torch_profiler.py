@@ -56,7 +56,7 @@ def measurements_from_torch_profiler(content: str) -> FileMeasurements:
         )
     )
     if len(steps) < _ENOUGH:
-        read.record_refusal("", RowError("WARM_UP_ONLY", "the first step alone says nothing of the others"))
+        read.record_refusal("", RowError("WARM_UP_ONLY", "the first step alone only warms up"))
     return read
 
 

@@ -80,7 +80,7 @@ _OTHER_DEVICE: Final = 0.01
 
 
 class _LoggedStep(NamedTuple):
-    """What one line says of a step."""
+    """Readings of one line of a step."""
 
     number: int
     readings: tuple[FigureReading, ...]
@@ -133,9 +133,7 @@ def _record_run(
     place = run[0].readings[0].pointer
     steady = [step for step in run if step.number > 1]
     if not steady:
-        read.record_refusal(
-            place, RowError("WARM_UP_ONLY", "the first step alone says nothing of the others")
-        )
+        read.record_refusal(place, RowError("WARM_UP_ONLY", "the first step alone only warms up"))
         return
     readings = [reading for step in run for reading in step.readings]
     medians = []
@@ -196,7 +194,7 @@ _MARKS: Final = (
     ("megatron_deepspeed", "[timer.py"),
     ("megatron_lm", "(TFLOP/s/GPU)"),
 )
-"""What only one of the two frameworks prints."""
+"""Texts that only one of the two frameworks prints."""
 
 
 def _parse_megatron_step(pointer: str, line: str) -> _LoggedStep | None:

@@ -118,7 +118,7 @@ def _read_vllm_run(result: Mapping[str, object]) -> MeasuredFileRun:
 
 def _build_serving_run(result: Mapping[str, object], readings: list[FigureReading]) -> MeasuredFileRun:
     if not readings:
-        raise RowError(NOT_A_RESULT, "the result holds no figure of requests")
+        raise RowError(NOT_A_RESULT, "the result contains no figure of requests")
     completed = read_count(result.get("completed"))
     if completed is None:
         raise RowError("NOTHING_MEASURED", "no request was completed")
@@ -195,7 +195,7 @@ def _read_published_row(row: Mapping[str, object]) -> MeasuredFileRun:
     """A row as it is published: rates are those of one device."""
     devices = read_count(row.get("num_gpus")) or read_count(row.get("tp"))
     if devices is None:
-        raise RowError("DEVICES_UNKNOWN", "rates are by device, and the row does not say how many there are")
+        raise RowError("DEVICES_UNKNOWN", "rates are by device, but the row does not state their number")
     rates = (("tput_per_gpu", serving.TOTAL), ("output_tput_per_gpu", serving.OUTPUT))
     readings = _read_serving_metrics(row, milliseconds=False)
     readings.extend(

@@ -1,4 +1,4 @@
-"""Price lists that others publish: text in, offers and refused rows out.
+"""Price lists of other publishers: text in, offers and refused rows out.
 
 Every format is read as its publisher describes it. A row that cannot be an offer, or that the rest of its
 list contradicts, is refused with its place and the reason; a price is never guessed and never 0.
@@ -24,4 +24,4 @@ READERS: Final[Mapping[str, Callable[[str, PriceListContext], ReadOffers]]] = {
 }
 """The reader of each format: content as text and what the format does not say."""
 PROVIDERS: Final[Mapping[str, str]] = {"gpuhunt_tpu": "gcp", "ec2instances": "aws"}
-"""Whose prices a format has where the caller does not say."""
+"""Provider of the prices of a format, unless the caller names one."""

@@ -1,4 +1,4 @@
-"""What dstack's gpuhunt publishes: catalog CSVs (v1 and v2, one file of each provider) and TPU prices.
+"""Prices published by dstack's gpuhunt: catalog CSVs (v1 and v2, one file of each provider) and TPU prices.
 
 A catalog row is an instance: ``price`` in USD an hour for all of it, ``gpu_memory`` in GB of one device,
 ``spot`` True or False; v2 adds ``disk_size``, ``gpu_vendor`` and ``flags``. The TPU document has prices on
@@ -28,7 +28,7 @@ _TPU_PRICES = {"On Demand (USD)": "on_demand", "Spot (USD)": "spot"}
 
 
 def offers_from_gpuhunt(content: str, asked: PriceListContext) -> ReadOffers:
-    """The offers of a gpuhunt catalog of one provider; raises PlanningError if the content is none."""
+    """Reads a gpuhunt catalog of one provider; raises PlanningError for other content."""
 
     def read_row(pointer: str, cells: Mapping[str, str]) -> ListedOffer:
         return _read_row(pointer, cells, asked)

@@ -1,4 +1,4 @@
-"""What a price list says: offers, and the rows that are none with the reason for each."""
+"""Contents of a price list: offers, and the refused rows with the reason for each."""
 
 import csv
 import io
@@ -23,7 +23,7 @@ _TEXT: Final = re.compile(r"[^\x00-\x1f\x7f]{1,500}")
 
 
 class RefusedOffer(NamedTuple):
-    """A row that is no offer; ``pointer`` is the line of a table (the header is /1) or into a document."""
+    """A refused row; ``pointer`` is the line of a table (the header is /1) or leads into a document."""
 
     pointer: str
     code: str
@@ -31,7 +31,7 @@ class RefusedOffer(NamedTuple):
 
 
 class ListedOffer(NamedTuple):
-    """One price of a list: ``price`` is of an instance for an hour; None where the term states its parts."""
+    """One price of a list: ``price`` is of an instance for an hour, None if the term states its parts."""
 
     pointer: str
     provider: str
@@ -56,14 +56,14 @@ class ListedOffer(NamedTuple):
 
     @property
     def id(self) -> str:
-        """The id of the offer: the same for the same thing sold, whatever its price."""
+        """The id of the offer: the same for the same product, whatever its price."""
         what = self.instance_type or f"{self.accelerator_count}x-{self.accelerator_id}"
         place = self.zone or self.region or ""
         return build_slug(self.provider, what, place, self.purchase_option, self.term_name)
 
 
 class ReadOffers(NamedTuple):
-    """What was read: offers by id, and what was refused; ``rows`` counts what the list held."""
+    """Offers that were read by id, and refused rows; ``rows`` counts those of the list."""
 
     offers: tuple[ListedOffer, ...]
     refused: tuple[RefusedOffer, ...]
@@ -71,7 +71,7 @@ class ReadOffers(NamedTuple):
 
     @property
     def refused_by_code(self) -> dict[str, int]:
-        """How many rows were refused for each reason."""
+        """Returns the number of refused rows by reason."""
         return dict(Counter(one.code for one in self.refused))
 
 
@@ -99,7 +99,7 @@ def parse_price(text: str) -> Decimal:
     try:
         price = Decimal(text.strip())
     except InvalidOperation:
-        raise RowError("PRICE_INVALID", "the price is no number") from None
+        raise RowError("PRICE_INVALID", "the price is not a number") from None
     if not price.is_finite() or price < 0 or price > _LARGEST_PRICE:
         raise RowError("PRICE_INVALID", "the price is not a plain amount of money")
     price = Decimal(format_price(price))
@@ -115,9 +115,9 @@ def parse_count(text: str) -> int:
     try:
         count = Decimal(text.strip())
     except InvalidOperation:
-        raise RowError("COUNT_INVALID", "the count of accelerators is no number") from None
+        raise RowError("COUNT_INVALID", "the count of accelerators is not a number") from None
     if not count.is_finite() or count < 0 or count > _LARGEST_COUNT:
-        raise RowError("COUNT_INVALID", "the count of accelerators is no count")
+        raise RowError("COUNT_INVALID", "the count of accelerators is not a whole number")
     if count != int(count):
         raise RowError("FRACTION_OF_DEVICE", "a share of an accelerator is not a device")
     return int(count)
@@ -136,9 +136,10 @@ def parse_text(value: object) -> str | None:
 def read_table(
     content: str, columns: Sequence[str], read: Callable[[str, Mapping[str, str]], _Row]
 ) -> tuple[list[_Row], list[RefusedOffer], int]:
-    """The rows of a CSV as ``read`` makes them of pointer and cells, those refused, and how many there were.
+    """Reads the rows of a CSV with ``read``; returns them, the refused rows, and the number of rows.
 
-    Raises PlanningError for what is no CSV or lacks one of ``columns``, which may come in any order.
+    Raises PlanningError for content that is not a CSV or lacks one of ``columns``, which may come in any
+    order.
     """
     rows: list[_Row] = []
     refused: list[RefusedOffer] = []
@@ -177,13 +178,13 @@ def parse_document(content: str) -> object:
     try:
         return _EXACT.decode(content.removeprefix("\ufeff"))
     except (ValueError, RecursionError) as error:
-        raise PlanningError("FORMAT", "/content", "the content is no JSON") from error
+        raise PlanningError("FORMAT", "/content", "the content is not JSON") from error
 
 
 def collect_offers(offers: Iterable[ListedOffer], refused: Iterable[RefusedOffer], rows: int) -> ReadOffers:
-    """The offers of a list, each once and plausible beside the others; the rest refused.
+    """Collects the offers of a list, each once and plausible beside the others; the rest is refused.
 
-    A row that repeats another is dropped; one that contradicts it (same thing, another price) is refused,
+    A row that repeats another is dropped; one that contradicts it (same product, another price) is refused,
     and so is a spot price above that of the same instance on demand.
     """
     kept: dict[str, ListedOffer] = {}

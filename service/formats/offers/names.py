@@ -1,4 +1,4 @@
-"""Which accelerator of a catalog a price list means."""
+"""Mapping of the names in price lists to accelerators of a catalog."""
 
 import json
 import re
@@ -18,7 +18,7 @@ _SHOWN: Final = re.compile(r"[A-Za-z0-9 ._/+()-]{1,60}")
 
 
 class NameRule(NamedTuple):
-    """What one name means, perhaps on some instances only; ``cores_per_device`` lets it name a slice."""
+    """Meaning of one name, perhaps on some instances only; ``cores_per_device`` lets it name a slice."""
 
     names: frozenset[str]
     accelerator_id: str
@@ -35,7 +35,7 @@ class ListedAccelerators(NamedTuple):
 
 
 class PriceListContext(NamedTuple):
-    """What a list does not say: whose it is, what accelerators there are, and which one it prices."""
+    """Facts that a list lacks: its provider, the known accelerators, and the one that it prices."""
 
     provider: str
     accelerators: ListedAccelerators
@@ -43,7 +43,7 @@ class PriceListContext(NamedTuple):
 
 
 class NamedAccelerator(NamedTuple):
-    """An accelerator of the catalog, how many one unit of the list holds, and what was guessed."""
+    """An accelerator of the catalog, its number in one unit of the list, and the assumption that was made."""
 
     accelerator_id: str
     devices: int = 1
@@ -51,7 +51,7 @@ class NamedAccelerator(NamedTuple):
 
 
 class UnknownName(NamedTuple):
-    """Why a name means no accelerator."""
+    """Reason why a name matches no accelerator."""
 
     code: str
     detail: str
@@ -100,7 +100,7 @@ def load_hosts() -> Mapping[str, tuple[str, int]]:
 def resolve_accelerator(
     accelerators: ListedAccelerators, name: str, *, instance: str = "", memory_gb: float | None = None
 ) -> NamedAccelerator | UnknownName:
-    """The accelerator that a list calls ``name``, on ``instance`` and with ``memory_gb`` where it says so."""
+    """Returns the accelerator that a list calls ``name``, on ``instance`` and with ``memory_gb`` if given."""
     found = list(_list_candidates(accelerators, name, instance))
     if not found:
         return UnknownName("UNKNOWN_ACCELERATOR", f"the catalog has no {format_name(name)}")

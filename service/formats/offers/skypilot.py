@@ -118,7 +118,7 @@ class _AcceleratorParts:
         return found
 
     def list_unused(self) -> Iterator[_PriceRow]:
-        """What no host came for."""
+        """Returns the accelerators that no host used."""
         return (row for row in self._rows.values() if row.pointer not in self._taken)
 
 

@@ -131,7 +131,7 @@ def _build_offer(base: ListedOffer, member: str, price: Decimal) -> ListedOffer:
         return base._replace(purchase_option="spot", price=price, note=_SPOTS[member])
     said = _TERM.fullmatch(member)
     if said is None:
-        raise RowError("TERM_UNKNOWN", "the term is none that this list is known to have")
+        raise RowError("TERM_UNKNOWN", "the term is not one of those that are known for this list")
     years, kind, payment = int(said[1]), said[2], said[3]
     term = CommitmentTerm(years * _YEAR_DAYS)
     if payment == "all":

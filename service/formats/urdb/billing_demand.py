@@ -26,14 +26,14 @@ _OF_PERCENT = ("include_actual_peak_by_month", "lookback_months", "year_zero_pea
 
 
 class BillingDemandRule(NamedTuple):
-    """How the demand is found, and what a monthly price of it is for."""
+    """Rule by which the billed demand is found, and the subject of its monthly price."""
 
     demand: BillingDemand
     proration: ChargeProration
 
 
 def read_billing_demand(rate: UrdbRate) -> BillingDemandRule:
-    """The rule that all floors and ratchets of a rate make together."""
+    """Reads the combined rule of all floors and ratchets of a rate."""
     rule = BillingDemandRule(
         BillingDemand(
             minimum_kw=_read_floor(rate),

@@ -74,7 +74,7 @@ def _find_scaling_charge(rate: UrdbRate, periods: Sequence[PricePeriod]) -> str 
 
 
 def raises_demand(rule: BillingDemand) -> bool:
-    """Whether more than the peak of the month decides on the billing demand."""
+    """Returns true if the billing demand depends on more than the peak of the month."""
     return replace(rule, power_factor_threshold=None) != BillingDemand()
 
 

@@ -1,11 +1,11 @@
-"""What an import or an export could not take over, by field."""
+"""Fields that an import or an export could not take over."""
 
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 
 class ImportFinding(NamedTuple):
-    """A field by its name, where it stands (JSON Pointer), and what became of it."""
+    """A field by its name, its place (JSON Pointer), and the outcome."""
 
     name: str
     pointer: str
@@ -25,20 +25,20 @@ def _get_field_name(pointer: str) -> str:
 
 @dataclass(slots=True)
 class ImportFindings:
-    """What an import found on its way."""
+    """Findings of an import."""
 
     refused: list[ImportFinding] = field(default_factory=list)
     approximated: list[ImportFinding] = field(default_factory=list)
     warnings: list[ImportFinding] = field(default_factory=list)
 
     def record_refusal(self, pointer: str, detail: str) -> None:
-        """The field says what the tariff does not: a bill without it is of another tariff."""
+        """Records a field that the tariff lacks: a bill without it is of another tariff."""
         self.refused.append(ImportFinding(_get_field_name(pointer), pointer, detail))
 
     def record_approximation(self, pointer: str, detail: str) -> None:
-        """The field is in the tariff under an assumption."""
+        """Records a field that is in the tariff under an assumption."""
         self.approximated.append(ImportFinding(_get_field_name(pointer), pointer, detail))
 
     def record_warning(self, pointer: str, detail: str) -> None:
-        """The field has no effect on a bill and may matter to a reader."""
+        """Records a field that has no effect on a bill and may matter to a reader."""
         self.warnings.append(ImportFinding(_get_field_name(pointer), pointer, detail))

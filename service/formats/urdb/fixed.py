@@ -63,7 +63,7 @@ def _read_annual_fees(rate: UrdbRate, place: MemberPath) -> None:
 
 
 def _read_per(rate: UrdbRate, key: str, known: Mapping[str, FixedChargePeriod]) -> FixedChargePeriod | None:
-    """What follows the slash of a unit; a month where none is written."""
+    """Returns the period after the slash of a unit; a month if none is written."""
     place = rate.get_field(key)
     if place.value is None:
         rate.findings.record_approximation(place.pointer, "is missing: read as a charge per month")
@@ -79,7 +79,7 @@ def _read_per(rate: UrdbRate, key: str, known: Mapping[str, FixedChargePeriod]) 
 
 
 def read_minimum_charges(rate: UrdbRate) -> None:
-    """What a month, or a year, amounts to at least."""
+    """Reads the minimum amounts of a month and of a year."""
     if rate.has_key("mincharge"):
         amount = rate.get_field("mincharge").read_price()
         known = {"month": FixedChargePeriod.MONTH} if rate.only_listed else _PER

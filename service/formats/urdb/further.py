@@ -128,7 +128,7 @@ def _read_peak_set(place: MemberPath) -> CoincidentPeakSet | None:
 
 
 def read_secondary_loss_factor(rate: UrdbRate) -> float:
-    """By which share kWh and kW of a load behind the customer's transformer are raised."""
+    """Returns the share by which kWh and kW of a load behind the customer's transformer are raised."""
     key = "x_secondary_metering_loss_factor"
     return (rate.get_field(key).read_quantity() or 0.0) if rate.has_key(key) else 0.0
 

@@ -107,9 +107,9 @@ FURTHER_INFORMATION = (
     "demandcomments",
 )
 ATTRIBUTES = ("demandattrs", "energyattrs", "fixedattrs")
-"""What the utility calls its charges: no rule says how they bill."""
+"""The utility's names of its charges, which have no billing rule."""
 
 FURTHER_CHARGES = ("fixedchargeeaaddl", "annualmincharge", "demandwindow")
 
 DATABASE = frozenset({*RENAMED, *FURTHER_ELIGIBILITY, *FURTHER_INFORMATION, *ATTRIBUTES, *FURTHER_CHARGES})
-"""Keys that the database writes besides."""
+"""Further keys that the database writes."""

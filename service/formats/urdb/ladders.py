@@ -1,4 +1,4 @@
-"""Ladders of tiers: what a period of a structure costs."""
+"""Ladders of tiers: the prices of a period of a structure."""
 
 from collections.abc import Collection, Mapping, Sequence
 from decimal import Decimal
@@ -28,7 +28,7 @@ _EXPORT_MEMBER = "sell"
 
 
 class LadderRules(NamedTuple):
-    """Which units a tier may have, the first where none is written, and whether exports may have a price."""
+    """Units that a tier may have, the first by default, and the permission of a price for exports."""
 
     units: Sequence[str]
     with_export: bool
@@ -143,7 +143,7 @@ def _check_hours_use(tiers: list[PriceTier], entries: Sequence[MemberPath]) -> t
 
 
 def _is_rising(tiers: Sequence[PriceTier], entries: Sequence[MemberPath], places: Collection[int]) -> bool:
-    """Whether limits of one unit rise, with one on all but the last."""
+    """Returns true if limits of one unit rise, with one on all but the last."""
     highest = 0.0
     for position, place in enumerate(places):
         limit = tiers[place].limit

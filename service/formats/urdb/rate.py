@@ -1,4 +1,4 @@
-"""One rate while it is read: its keys, the charges found so far, and what a load must know."""
+"""One rate while it is read: its keys, the charges found so far, and the facts that a load must state."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
@@ -41,7 +41,7 @@ def format_period_name(place: int) -> str:
 
 @dataclass(slots=True)
 class UrdbRate:
-    """A rate's keys by name. ``only_listed`` refuses what only the database's own pages explain."""
+    """A rate's keys by name. ``only_listed`` refuses keys that only the database's own pages explain."""
 
     document: Mapping[str, object]
     pointer: str
@@ -52,30 +52,30 @@ class UrdbRate:
     year_zero_peaks_kw: tuple[float, ...] | None = None
 
     def has_key(self, key: str) -> bool:
-        """Whether the key is there with a value."""
+        """Returns true if the key has a value."""
         return self.document.get(key) is not None
 
     def get_field(self, key: str) -> MemberPath:
-        """The key's value and where it stands."""
+        """Returns the key's value and its place."""
         return MemberPath(self.document.get(key), build_child_pointer(self.pointer, key), self.findings)
 
     def list_present_keys(self, keys: Collection[str]) -> list[str]:
-        """Those of the keys that are there."""
+        """Returns those of the keys that are present."""
         return [key for key in keys if self.has_key(key)]
 
     @property
     def energy_ladders(self) -> LadderRules:
-        """What tiers of energy may say."""
+        """Rules for tiers of energy."""
         return LadderRules(LISTED_ENERGY_UNITS if self.only_listed else ENERGY_UNITS, not self.only_listed)
 
     @property
     def demand_ladders(self) -> LadderRules:
-        """What tiers of demand may say."""
+        """Rules for tiers of demand."""
         return LadderRules(DEMAND_UNITS, with_export=False)
 
     def check_currency(self, place: MemberPath, code: str) -> bool:
-        """Whether a price in ``code`` is one of this rate's; else it is refused."""
+        """Returns true if ``code`` is the rate's currency; otherwise the price is refused."""
         if code == self.currency_code:
             return True
-        place.record_refusal(f"is in {code}, and the rate in {self.currency_code}")
+        place.record_refusal(f"is in {code}, but the rate is in {self.currency_code}")
         return False

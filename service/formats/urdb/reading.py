@@ -37,7 +37,7 @@ _CODE_LETTERS = 3
 
 
 class UrdbImport(NamedTuple):
-    """What a rate says. A tariff beside refused fields is not the whole rate: it must not bill as if it were.
+    """The tariff of a rate. With refused fields it is not the whole rate and must not be used to bill.
 
     ``year_zero_peaks_kw``: monthly peaks, January to December, of the year before the load.
     """
@@ -137,7 +137,7 @@ def _select_rate(document: Mapping[str, object]) -> tuple[Mapping[str, object], 
 def _select_known_keys(
     document: Mapping[str, object], pointer: str, findings: ImportFindings, *, only_listed: bool
 ) -> dict[str, object]:
-    """Keys under their present names; what nothing explains is refused."""
+    """Returns the keys under their present names; unknown ones are refused."""
     known: dict[str, object] = {}
     for key, value in document.items():
         at = build_child_pointer(pointer, key)
@@ -182,7 +182,7 @@ def _read_currency(document: Mapping[str, object], pointer: str, findings: Impor
 
 
 def _read_meta(document: Mapping[str, object], pointer: str, findings: ImportFindings) -> tuple[str, ...]:
-    """What the file says that no key carries."""
+    """Returns notes of the file that no key carries."""
     if document.get(META) is None:
         return ()
     members = MemberPath(document[META], build_child_pointer(pointer, META), findings).read_members(
@@ -199,7 +199,7 @@ def _read_meta(document: Mapping[str, object], pointer: str, findings: ImportFin
 
 
 def _record_information(rate: UrdbRate) -> None:
-    """What has no effect on a bill: limits of who may have the rate, and the utility's own attributes."""
+    """Records fields without effect on a bill: limits of eligibility, and the utility's own attributes."""
     for key in rate.list_present_keys((*ELIGIBILITY, *FURTHER_ELIGIBILITY)):
         rate.findings.record_warning(rate.get_field(key).pointer, "limits who may have the rate: not checked")
     for key in rate.list_present_keys(ATTRIBUTES):

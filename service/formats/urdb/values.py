@@ -31,7 +31,7 @@ class MemberPath(NamedTuple):
     findings: ImportFindings
 
     def record_refusal(self, detail: str) -> None:
-        """Say that the value is not taken over."""
+        """Records that the value is not taken over."""
         self.findings.record_refusal(self.pointer, detail)
 
     def get_part(self, key: str | int) -> "MemberPath":

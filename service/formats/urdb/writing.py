@@ -1,4 +1,4 @@
-"""From a tariff to the document of a rate, and what such a document cannot say."""
+"""Conversion of a tariff to the document of a rate, and the omissions of such a document."""
 
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -56,7 +56,7 @@ _CHARGED = TypeVar("_CHARGED", bound=TariffCharge)
 
 
 class UrdbExport(NamedTuple):
-    """A rate of version 8. Every charge in it is said exactly; all else is in ``left_out`` by name.
+    """A rate of version 8. Every charge in it is exact; everything else is in ``left_out`` by name.
 
     Pointers of ``left_out`` lead into the tariff: its members, and charges by their place in the revision.
     """
@@ -66,7 +66,7 @@ class UrdbExport(NamedTuple):
 
 
 class _PlacedCharge(NamedTuple):
-    """A charge and where it stands in the tariff."""
+    """A charge and its place in the tariff."""
 
     charge: TariffCharge
     pointer: str
@@ -84,7 +84,7 @@ class _RateDocument:
         self.record_omission(placed.charge.name, placed.pointer, detail)
 
     def check_charge_name(self, placed: _PlacedCharge, expected: str) -> None:
-        """Names are not said; those that an import gives are no loss."""
+        """Records the name as omitted, unless it is the one that an import assigns."""
         if placed.charge.name != expected:
             self.record_omission(
                 placed.charge.name,
@@ -168,7 +168,7 @@ def _select_charges(
 
 
 def _write_fixed(placed: Sequence[_PlacedCharge], document: _RateDocument) -> None:
-    """One customer charge: what is due by month and by year is added up, what by day only with its like."""
+    """Writes one customer charge: monthly and yearly amounts are summed, daily ones only with their like."""
     charges = _select_charges(placed, FixedCharge)
     if not charges:
         return
@@ -328,7 +328,7 @@ def _find_first_charge(
 
 
 def _explain_demand_omission(charge: DemandCharge) -> str | None:
-    """What of a demand charge no rate can say."""
+    """Returns the reason why a demand charge cannot be stated in a rate, or None."""
     plain = replace(
         DemandCharge(name=charge.name, periods=charge.periods),
         apparent=charge.apparent,
@@ -353,7 +353,7 @@ def _is_flat(charge: DemandCharge) -> bool:
 
 
 def _build_ratchet_keys(rule: BillingDemand) -> dict[str, object] | None:
-    """The keys that state the ratchets of a rule, or None where there are none for it."""
+    """Returns the keys that state the ratchets of a rule, or None if there are none for it."""
     if replace(rule, ratchets=()) != BillingDemand():
         return None
     keys: dict[str, object] = {}
@@ -462,7 +462,7 @@ def _write_scheduled(
 
 
 def _index_periods(periods: Sequence[PricePeriod]) -> dict[str, int]:
-    """Where each period stands: where its name says so, else in order."""
+    """Returns the position of each period: the one in its name, else in order."""
     named = {period.name: _PERIOD_NAME.fullmatch(period.name) for period in periods}
     places = {name: int(found[1]) for name, found in named.items() if found}
     if len(places) == len(periods) and max(places.values()) < _MOST_PERIODS:

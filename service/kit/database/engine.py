@@ -45,7 +45,10 @@ class Base(DeclarativeBase):
 
 
 class UtcDateTime(TypeDecorator[datetime]):
-    """An aware time, kept and given back in UTC: SQLite has no zone, PostgreSQL that of the session."""
+    """An aware time, stored and returned in UTC.
+
+    SQLite has no zone, and PostgreSQL returns that of the session.
+    """
 
     impl = DateTime(timezone=True)
     cache_ok = True
@@ -56,11 +59,11 @@ class UtcDateTime(TypeDecorator[datetime]):
         if value is None:
             return None
         if value.tzinfo is None:
-            raise ValueError("a time without a zone")
+            raise ValueError("the time has no zone")
         return value.astimezone(UTC)
 
     def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
-        """The same instant in UTC."""
+        """Returns the same instant in UTC."""
         del dialect
         if value is None:
             return None
@@ -72,12 +75,13 @@ Json = JSON().with_variant(JSONB(), "postgresql")
 
 
 SECRET = {"secret": True}
-"""The ``info`` of a column that opens something or hides somebody: it leaves only with a whole backup."""
+"""The ``info`` of a column with a secret, or a salt that hides a subject. Only whole backups contain it."""
 
 
 LATER = {"later": True}
-"""The ``info`` of a column that is younger than its table: an empty one is as if there were none, so that
-what the audit recorded of older rows still holds."""
+"""The ``info`` of a column that is younger than its table. The audit leaves an empty one out, so that the
+digests of older rows still hold.
+"""
 
 
 class Reader(Session):
@@ -108,7 +112,7 @@ class Database:
     def _build_engine_options(self) -> dict[str, Any]:
         if self.is_sqlite:
             return {}
-        # In another zone the last times that there are would leave the range of the driver's.
+        # In another zone the latest times would leave the range of the driver's type.
         options = f"-c statement_timeout={STATEMENT_MILLISECONDS} -c timezone=UTC"
         return {
             "pool_size": 20,
@@ -119,23 +123,23 @@ class Database:
 
     @contextmanager
     def open_reader(self) -> Iterator[Reader]:
-        """A read transaction that sees one state of the database, rolled back at the end."""
+        """Opens a read transaction that sees one state of the database and is rolled back at the end."""
         with Reader(self._reading, autoflush=False) as session:
             yield session
 
     @contextmanager
     def open_writer(self) -> Iterator[Writer]:
-        """A write transaction, committed at the end or rolled back on error."""
+        """Opens a write transaction, committed at the end or rolled back on error."""
         engine = self.engine.execution_options(ironlaw_write=True)
         with self._wait_to_write(), Writer(engine, expire_on_commit=False) as session, session.begin():
             yield session
 
     @contextmanager
     def _wait_to_write(self) -> Iterator[None]:
-        """On SQLite the writers of this process wait for each other here, without a connection.
+        """Lets the writers of this process wait for each other on SQLite, without a connection.
 
-        SQLite has those that wait look again after ever longer sleeps: of 200 at once some took nine seconds
-        while nobody wrote, and they held every connection. Writers of other processes are left to it.
+        SQLite itself polls with ever longer sleeps: of 200 writers at once some waited nine seconds while
+        nobody wrote, and they held every connection. Writers of other processes are left to it.
         """
         has_turn = self.is_sqlite and self._turn.acquire(timeout=SQLITE_BUSY_MILLISECONDS / 1000)
         try:
@@ -145,7 +149,7 @@ class Database:
                 self._turn.release()
 
     def is_answering(self) -> bool:
-        """Whether the database answers a query."""
+        """Returns true if the database answers a query."""
         try:
             with self.engine.connect() as connection:
                 connection.exec_driver_sql("SELECT 1")
@@ -159,10 +163,13 @@ class Database:
 
 
 def insert_new(session: Writer, table: type[Base], **values: object) -> bool:
-    """Insert a row unless one of its key exists, waiting for a transaction that has just inserted it."""
+    """Inserts a row unless one with its key exists, waiting for a transaction that has just inserted it.
+
+    Returns true if the row was inserted.
+    """
     dialect = sqlite if session.get_bind().dialect.name == "sqlite" else postgresql
     inserting = dialect.insert(table).values(values).on_conflict_do_nothing()
-    # The count of rows is -1 here on PostgreSQL, whatever was inserted.
+    # PostgreSQL reports a row count of -1 here, whatever was inserted.
     return session.execute(inserting.returning(literal(1))).first() is not None
 
 

@@ -1,4 +1,4 @@
-"""Who may come in: credentials, permissions, and how many requests a minute."""
+"""Admission of requests: credentials, permissions and limits per minute."""
 
 import time
 from collections.abc import Awaitable, Callable
@@ -10,12 +10,12 @@ from service.kit.security.credentials import NODE
 from service.kit.security.principals import LOCAL, Permission, Principal
 
 Authenticator = Callable[[str], Awaitable[Principal]]
-"""The subject behind a bearer credential; :class:`Unauthorized` where there is none."""
+"""Returns the subject of a bearer credential, or raises :class:`Unauthorized`."""
 
 REFUSALS_PER_MINUTE = 300
-"""Wrong credentials that one address may present before it is told to slow down."""
+"""Wrong credentials that one address may present in a minute before it is refused with 429."""
 SIGN_INS_PER_MINUTE = 300
-"""Steps of signing in that one address may take; a sign-in has two."""
+"""Steps of a sign-in that one address may take in a minute; a sign-in has two."""
 _WINDOW_SECONDS = 60
 _NODE = f"{NODE}_".encode()
 SLOW_DOWN = "There were too many requests from this caller in this minute"
@@ -24,8 +24,9 @@ SLOW_DOWN = "There were too many requests from this caller in this minute"
 class RateLimit:
     """Requests of each caller in windows of one minute, counted by this process.
 
-    Own code: the library that was tried starts a thread to forget old windows, three quarters of
-    the time of an estimate in a profile. Here all windows end together, and so does what was counted.
+    This is own code because the library that was tried starts a thread to forget old windows, three quarters
+    of the time of an estimate in a profile. Here all windows end together, and their counts are dropped at
+    once.
     """
 
     def __init__(self, per_minute: int) -> None:
@@ -35,7 +36,7 @@ class RateLimit:
         self._counts: dict[tuple[str, ...], int] = {}
 
     def count_request(self, *caller: str) -> list[tuple[bytes, bytes]]:
-        """The header fields for one request more; refuses one too many."""
+        """Counts a request and returns its rate limit headers, or raises :class:`TooManyRequests`."""
         window, passed = divmod(int(time.time()), _WINDOW_SECONDS)
         if window != self._window:
             self._window, self._counts = window, {}
@@ -49,7 +50,7 @@ class RateLimit:
 
 
 class Admission:
-    """Admits requests. Without ``authenticate`` everybody is the local subject, but for nodes."""
+    """Admits requests. Without ``authenticate`` every caller except a node is the local subject."""
 
     def __init__(
         self,
@@ -65,11 +66,11 @@ class Admission:
         self._sign_ins = RateLimit(SIGN_INS_PER_MINUTE)
 
     async def admit(self, scope: Scope, needed: Permission) -> None:
-        """Note in ``scope`` who asks, or refuse."""
+        """Stores the subject of the request in ``scope``, or refuses the request."""
         self.admit_subject(scope, await self._authenticate_subject(scope), needed)
 
     def admit_subject(self, scope: Scope, subject: Principal, needed: Permission | None) -> None:
-        """Note in ``scope`` that ``subject`` asks, or refuse it."""
+        """Stores ``subject`` as the subject of the request in ``scope``, or refuses the request."""
         state = scope["state"]
         state["subject"] = subject
         if self._requests is not None:
@@ -80,11 +81,11 @@ class Admission:
             raise Forbidden(detail, headers={"WWW-Authenticate": challenge})
 
     def count_refusal(self, scope: Scope) -> None:
-        """Count credentials that were wrong; refuses the address that presents too many."""
+        """Counts wrong credentials, and refuses an address that presents too many of them."""
         self._refusals.count_request(_get_client_address(scope))
 
     def count_sign_in(self, scope: Scope) -> None:
-        """Count a step of somebody who is not known yet; refuses the address that takes too many."""
+        """Counts a step of a sign-in, and refuses an address that takes too many."""
         self._sign_ins.count_request(_get_client_address(scope))
 
     async def _authenticate_subject(self, scope: Scope) -> Principal:
@@ -113,7 +114,7 @@ def _is_node_credential(scope: Scope) -> bool:
 
 
 def _read_bearer(scope: Scope) -> str:
-    """The credential of the one Authorization header."""
+    """Returns the credential of the single Authorization header."""
     values = [value for name, value in scope["headers"] if name == b"authorization"]
     if not values:
         raise Unauthorized(headers={"WWW-Authenticate": "Bearer"})
@@ -125,5 +126,5 @@ def _read_bearer(scope: Scope) -> str:
 
 
 def build_unauthorized(detail: str = "The credentials are not valid") -> Unauthorized:
-    """The answer to credentials that are wrong, whatever is wrong with them."""
+    """Returns the same error for every invalid credential, whatever is wrong with it."""
     return Unauthorized(detail, headers={"WWW-Authenticate": 'Bearer error="invalid_token"'})

@@ -1,4 +1,4 @@
-"""JSON bodies before they have a shape: read in time, plain, of a bounded number of values."""
+"""JSON bodies before validation: read in time, uncompressed, with a bounded number of values."""
 
 import asyncio
 import json
@@ -21,13 +21,13 @@ from service.kit.http.problems import (
 )
 
 BODY_SECONDS = 30.0
-"""How long a body may take to arrive."""
+"""Longest time that a body may take to arrive."""
 IS_WHOLE = "is_whole"
-"""In the state of a request: its body has arrived, and reading it waits for nothing."""
+"""Key in the state of a request: set once its body has arrived, so that reading it does not wait."""
 MOST_VALUES = 100_000
-"""Most members and elements of a body. One of three bytes takes some hundred when it is read."""
+"""Most members and elements of a body. A value of three bytes takes some hundred bytes once it is parsed."""
 MOST_MEMBERS = 30_000
-"""Most members of a body. Reading one takes a microsecond, in which no other thread runs."""
+"""Most members of a body. Parsing one takes a microsecond, during which no other thread runs."""
 WRONG_SHAPE = "The body does not have the shape of this operation"
 JSON = b"application/json"
 _CODED = {b"content-type": (), b"content-encoding": (b"identity",), b"transfer-encoding": (b"chunked",)}
@@ -35,7 +35,7 @@ _UTF_8 = (b"charset=utf-8", b'charset="utf-8"')
 
 
 def _check_media_type(headers: Iterable[tuple[bytes, bytes]]) -> None:
-    """Refuse a body that does not say, once, that it is plain JSON."""
+    """Refuses a body that is not declared exactly once as plain JSON."""
     given = [header for header in headers if header[0] in _CODED]
     if given == [(b"content-type", JSON)]:
         return
@@ -48,13 +48,13 @@ def _check_media_type(headers: Iterable[tuple[bytes, bytes]]) -> None:
 
 
 async def read_json(scope: Scope, receive: Receive) -> bytes:
-    """The body of a request that says it is JSON."""
+    """Returns the body of a request whose content type is JSON."""
     _check_media_type(scope["headers"])
     return await read_body(scope, receive)
 
 
 async def read_body(scope: Scope, receive: Receive) -> bytes:
-    """The body of a request, if it arrives in time."""
+    """Returns the body of a request, or raises :class:`RequestTimeout`."""
     if scope["state"].get(IS_WHOLE):
         return await _collect_body(receive)
     try:
@@ -69,14 +69,14 @@ async def _collect_body(receive: Receive) -> bytes:
     while True:
         message = await receive()
         if message["type"] == "http.disconnect":
-            raise BadRequest("The body ended before it was whole")
+            raise BadRequest("The connection closed before the whole body arrived")
         chunks.append(message.get("body", b""))
         if not message.get("more_body", False):
             return b"".join(chunks)
 
 
 def check_values(raw: bytes) -> None:
-    """Refuse a body of too many members and elements, by counting what begins one outside of texts."""
+    """Refuses a body with too many members and elements, counted by the marks outside of strings."""
     if _exceeds_limits(raw) and _exceeds_value_limits(raw):
         detail = f"The body has more than {MOST_VALUES} members and elements, or {MOST_MEMBERS} members"
         raise PayloadTooLarge(detail)
@@ -90,29 +90,32 @@ def _count_marks(raw: bytes) -> int:
     return raw.count(b",") + raw.count(b"[") + raw.count(b"{")
 
 
-# A text that does not end is taken to the end of the body: a search that fails there would begin again at
+# A string that is not closed extends to the end of the body: a search that failed there would begin again at
 # every quotation mark behind it.
 _TEXT = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)', re.DOTALL)
 _TEXTS_OF_A_VALUE = 2
-"""A member has a name and may have a text."""
+"""Strings of one value: a member has a name and may have a string."""
 
 
 def _exceeds_value_limits(raw: bytes) -> bool:
-    """Whether there are too many outside of texts; no more texts are looked at than values can have."""
+    """Returns true if the marks outside of strings exceed the limits.
+
+    No more strings are scanned than values can have.
+    """
     most = _TEXTS_OF_A_VALUE * (MOST_VALUES + 1)
     outside, texts = _TEXT.subn(b"", raw, count=most + 1)
     return texts > most or _exceeds_limits(outside)
 
 
 class _Members(list[tuple[str, Any]]):
-    """The members of an object as they came."""
+    """The members of an object in their original order, with duplicates."""
 
 
 _MEMBERS = json.JSONDecoder(object_pairs_hook=_Members, parse_int=str, parse_float=str, parse_constant=str)
 
 
 def _find_duplicates(value: object, path: tuple[object, ...] = ()) -> Iterator[tuple[object, ...]]:
-    """Paths of members that their object has twice."""
+    """Yields the paths of members that occur twice in their object."""
     if isinstance(value, _Members):
         seen: set[str] = set()
         for name, inner in value:
@@ -126,12 +129,13 @@ def _find_duplicates(value: object, path: tuple[object, ...] = ()) -> Iterator[t
 
 
 def check_duplicates(raw: bytes) -> None:
-    """Refuse a body, known to be JSON, in which an object has a member twice: what is stored has one reading.
+    """Refuses a JSON body in which an object has a member twice, so that a stored document has one reading.
 
-    An estimate takes the last one, as most readers of JSON do; looking would cost a tenth of its time.
+    Estimates skip this check and take the last member, as most JSON parsers do: it costs a tenth of their
+    time.
     """
     found = islice(_find_duplicates(_MEMBERS.decode(raw.decode())), ERROR_LIMIT)
-    detail = "the object has this member twice"
+    detail = "the object has this member more than once"
     errors = [FieldError(build_pointer(path), "DUPLICATE", detail) for path in found]
     if errors:
         raise Unprocessable(WRONG_SHAPE, *errors)

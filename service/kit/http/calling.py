@@ -1,9 +1,9 @@
-"""One request over HTTP/1.1 to an address that was looked at before, under its host's name.
+"""One request over HTTP/1.1 to addresses that were checked before, under the name of their host.
 
-The connection goes to one of the addresses that are given and nowhere else; the name stands in ``Host`` and
-in TLS, whose certificate must be of it. Redirects are answers as others are. Nothing is taken from the
-environment, no proxy and no credentials, and nothing is kept: no connection and no cookie. One deadline is
-over everything until the answer begins, however slowly it drips, another over its body, which is cut.
+The connection is only opened to one of the given addresses. The name of the host is sent in ``Host`` and in
+TLS, and the certificate must match it. Redirects are returned like other answers. Proxies and credentials of
+the environment are ignored, and no connection or cookie is kept. One deadline covers everything until the
+answer begins, another covers its body, which is truncated.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ _DEFAULT_PORTS = {"https": 443, "http": 80}
 
 
 class CallFailed(OSError):
-    """No answer came; code and detail may be shown to whoever named the address."""
+    """The call got no answer. Code and detail may be shown to whoever named the address."""
 
     def __init__(self, code: str, detail: str) -> None:
         super().__init__(detail)
@@ -32,30 +32,30 @@ class CallFailed(OSError):
 
 
 class CallLimits(NamedTuple):
-    """How long a call may take, and how much it may bring."""
+    """Limits of time and size of a call."""
 
     seconds: float
-    """For the name, the connection, and the status and header fields of the answer."""
+    """Seconds for the name, the connection, and the status and header fields of the answer."""
     connect_seconds: float
-    """For the connection to one address."""
+    """Seconds for the connection to one address."""
     body_seconds: float
     body_bytes: int
 
 
 class CallReply(NamedTuple):
-    """What came back."""
+    """The answer to a call."""
 
     status: int
     headers: dict[str, str]
-    """By names in lower case."""
+    """Header fields by lower-case name."""
     body: bytes
-    """Its beginning, without undoing any compression."""
+    """Beginning of the body, still compressed if it was."""
     is_whole: bool
-    """Whether the body is all that there was."""
+    """True if ``body`` is the complete body."""
 
 
 class _PinnedBackend(httpcore.AsyncNetworkBackend):
-    """Connects to the first of some addresses that takes the connection, whatever host is asked for."""
+    """Connects to the first address that accepts the connection, whatever the host of the request."""
 
     def __init__(self, addresses: Sequence[str]) -> None:
         self._addresses = addresses
@@ -70,7 +70,7 @@ class _PinnedBackend(httpcore.AsyncNetworkBackend):
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore.AsyncNetworkStream:
         del host
-        failed: Exception = httpcore.ConnectError("there is no address")
+        failed: Exception = httpcore.ConnectError("the host has no address")
         for address in self._addresses:
             try:
                 return await self._backend.connect_tcp(address, port, timeout, local_address, socket_options)
@@ -89,7 +89,7 @@ async def send_request(
     tls: ssl.SSLContext,
     limits: CallLimits,
 ) -> CallReply:
-    """The answer to a request that is sent to one of ``addresses``, or :class:`CallFailed`."""
+    """Sends a request to one of ``addresses`` and returns the answer, or raises :class:`CallFailed`."""
     own = {
         "host": url.netloc.decode(),
         "accept": "*/*",
@@ -126,12 +126,12 @@ async def send_request(
 
 
 def get_port(url: httpx.URL) -> int:
-    """The port that an address names, or that of its scheme."""
+    """Returns the port of a URL, or the default port of its scheme."""
     return url.port or _DEFAULT_PORTS[url.scheme]
 
 
 async def _read_body(response: httpcore.Response, limits: CallLimits) -> tuple[bytes, bool]:
-    """The beginning of a body, and whether it is the whole; what does not come soon is left out."""
+    """Reads the beginning of a body within the limits. The flag is true if it is the complete body."""
     read = b""
     try:
         async with asyncio.timeout(limits.body_seconds):
@@ -148,21 +148,21 @@ def _to_call_failure(error: BaseException) -> CallFailed:
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, ssl.SSLError):
-            return CallFailed("TLS_FAILED", "the receiver's certificate or its TLS does not hold")
+            return CallFailed("TLS_FAILED", "the receiver's TLS or its certificate is not valid")
         cause = cause.__cause__ or cause.__context__
     if isinstance(error, httpcore.ConnectError):
-        return CallFailed("NOT_CONNECTED", "the receiver takes no connection")
-    return CallFailed("NO_HTTP_ANSWER", "the connection ended without an answer of HTTP")
+        return CallFailed("NOT_CONNECTED", "the receiver accepts no connection")
+    return CallFailed("NO_HTTP_ANSWER", "the connection ended without an HTTP answer")
 
 
 def resolve_host(host: str, port: int) -> list[str]:
-    """The addresses of a host, by the system's resolver."""
+    """Returns the addresses of a host from the system's resolver."""
     found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(entry[4][0]) for entry in found))
 
 
 async def resolve_addresses(url: httpx.URL, resolve: HostResolver = resolve_host) -> Sequence[str]:
-    """The addresses of a host, or :class:`CallFailed`."""
+    """Returns the addresses of a host, or raises :class:`CallFailed`."""
     try:
         return await run_in_thread(lambda: resolve(url.raw_host.decode(), get_port(url)))
     except (OSError, UnicodeError):
@@ -170,7 +170,7 @@ async def resolve_addresses(url: httpx.URL, resolve: HostResolver = resolve_host
 
 
 async def run_in_thread(find: Callable[[], Found]) -> Found:
-    """What a function finds, in a thread of its own that keeps no process from ending: it may hang."""
+    """Runs a function that may hang in a daemon thread of its own, and returns its result."""
     loop = asyncio.get_running_loop()
     found: asyncio.Future[Found] = loop.create_future()
 

@@ -1,19 +1,19 @@
-"""Whether somebody waits for what a thread works on."""
+"""Cancellation of long work in threads, once its caller has gone."""
 
 import contextvars
 import threading
 
 
 class NoLongerWantedError(BaseException):
-    """Ends work that nobody waits for any more; no `except Exception` on the way keeps it."""
+    """Ends work whose caller has gone. It derives from ``BaseException`` to pass every `except Exception`."""
 
 
 unwanted: contextvars.ContextVar[threading.Event | None] = contextvars.ContextVar("unwanted", default=None)
-"""Set once nobody waits for the work of a context; None where nobody can leave."""
+"""Event that is set once the caller has gone. Defaults to None, where the work cannot be cancelled."""
 
 
 def check_cancelled() -> None:
-    """Between two pieces of long work: end it here if nobody waits for it any more."""
+    """Raises :class:`NoLongerWantedError` if the caller has gone. Long work calls it between two pieces."""
     left = unwanted.get()
     if left is not None and left.is_set():
         raise NoLongerWantedError

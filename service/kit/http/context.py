@@ -1,4 +1,4 @@
-"""The middleware around all others: what every request gets, whatever it asks."""
+"""The outermost middleware: request ids, security headers, logs, metrics and checks of every request."""
 
 import logging
 import os
@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 
 ANY_HOST = "*"
 PROBES = ("/livez", "/readyz")
-"""Asked by address by those who watch the process; neither logged nor bound to a host."""
+"""Paths that health checks request by address; they are neither logged nor bound to a host."""
 
 SECURITY_HEADERS = {
     b"content-security-policy": b"default-src 'none'; frame-ancestors 'none'",
@@ -29,15 +29,15 @@ SECURITY_HEADERS = {
 }
 _SECURITY_FIELDS = tuple(SECURITY_HEADERS.items())
 _TLS_ONLY = (b"strict-transport-security", b"max-age=31536000")
-"""For a year browsers ask this host over TLS only; other hosts of its domain are not ours to speak for."""
+"""Makes browsers use TLS for this host for a year. Other hosts of its domain are not ours to speak for."""
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 _OWN_SITES = frozenset({b"same-origin", b"none"})
-"""What ``Sec-Fetch-Site`` says of a request of our own pages, and of one of no page."""
+"""Values of ``Sec-Fetch-Site`` for a request of our own pages, and for one that no page has sent."""
 _PORT = re.compile(rb":[0-9]{1,5}$")
 
 
 class _ResponseSender:
-    """Sends an answer with the headers that all have, and remembers its status; 0 before it begins."""
+    """Sends an answer with the common headers and remembers its status, which is 0 before it begins."""
 
     def __init__(self, send: Send, state: Mapping[str, Any], fields: Iterable[tuple[bytes, bytes]]) -> None:
         self._send = send
@@ -58,10 +58,10 @@ class _ResponseSender:
 
 
 class RequestContext:
-    """Gives every request an id, a log line and a count, refuses wrong hosts and large bodies.
+    """Gives every request an id, a log line and a count, and refuses wrong hosts and large bodies.
 
-    Answers HEAD as GET; the server leaves the body out. Pure ASGI: a base class that wraps streams in
-    tasks costs two thirds of the throughput.
+    Answers HEAD as GET; the server leaves the body out. Pure ASGI: a base class that wraps streams in tasks
+    costs two thirds of the throughput.
     """
 
     def __init__(
@@ -140,9 +140,10 @@ class RequestContext:
 
 
 def _is_same_origin(given: Mapping[bytes, bytes]) -> bool:
-    """Whether no page of another site writes; in open mode no credentials are needed.
+    """Returns true unless a page of another site sends the request. In open mode writes need no credentials.
 
-    A browser says for whose page it writes, and whether that is ours: its host under `http:` is another site.
+    Browsers send the origin of the page and its relation to this host. The same host under `http:` is another
+    site.
     """
     origin = given.get(b"origin")
     if origin is not None and origin.partition(b"://")[2] != given.get(b"host"):
@@ -151,7 +152,7 @@ def _is_same_origin(given: Mapping[bytes, bytes]) -> bool:
 
 
 def _record_answer(scope: Scope, status: int, seconds: float) -> None:
-    """Count and log an answer, by operation: paths hold ids, query strings what was asked."""
+    """Counts and logs an answer by its operation: paths contain ids, and query strings contain questions."""
     operation = getattr(scope.get("route"), "name", "none")
     count_request(operation, status, seconds)
     log_request(

@@ -1,4 +1,4 @@
-"""Tables as CSV (RFC 4180) in which no spreadsheet computes anything: every export is written here."""
+"""Tables as CSV (RFC 4180) in which no spreadsheet evaluates a formula. Every export is written here."""
 
 import csv
 import io
@@ -7,16 +7,16 @@ from datetime import datetime
 from decimal import Decimal
 
 CsvCell = str | int | float | Decimal | datetime | None
-"""What a cell may hold; None is an empty one."""
+"""Value of a cell. None is an empty cell."""
 
 _SIGNS = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
-"""What a formula begins with, the wide forms included."""
+"""First characters of a formula, with their full-width forms."""
 _CONTROLS = ("\t", "\r", "\n")
-"""What some spreadsheets cut off before they look for a sign."""
+"""Leading characters that some spreadsheets strip before they look for a formula."""
 
 
 def neutralize_text(text: str) -> str:
-    """Text that no spreadsheet takes for a formula: an apostrophe stands before what begins as one.
+    """Puts an apostrophe before a text that a spreadsheet would take for a formula.
 
     Source: OWASP, CSV injection. Spaces before a sign do not hide it.
     """
@@ -25,7 +25,7 @@ def neutralize_text(text: str) -> str:
 
 
 def render_csv_parts(columns: Sequence[str], pages: Iterable[Iterable[Sequence[CsvCell]]]) -> Iterator[bytes]:
-    """The bytes of a table page by page, under one line of column names."""
+    """Yields the bytes of a table page by page, under one line of column names."""
     text = io.StringIO()
     writer = csv.writer(text)
     writer.writerow(columns)
@@ -36,7 +36,7 @@ def render_csv_parts(columns: Sequence[str], pages: Iterable[Iterable[Sequence[C
 
 
 def render_csv(columns: Sequence[str], rows: Iterable[Sequence[CsvCell]]) -> str:
-    """A whole table under one line of column names."""
+    """Returns a whole table under one line of column names."""
     return b"".join(render_csv_parts(columns, [rows])).decode()
 
 
@@ -45,7 +45,7 @@ def _format_row(row: Sequence[CsvCell]) -> list[object]:
 
 
 def _format_cell(value: CsvCell) -> object:
-    """Numbers stay numbers, whatever their sign; only text is made neutral."""
+    """Formats a cell. Numbers stay numbers, whatever their sign; only text is neutralized."""
     match value:
         case str():
             return neutralize_text(str(value))

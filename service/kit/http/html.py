@@ -1,4 +1,4 @@
-"""Pages of HTML: templates that escape and hide nothing, one stylesheet and no script, and forms.
+"""Pages of HTML: templates with escaping, one stylesheet without scripts, and forms.
 
 Every template of the service extends ``kit/http/page.html``. A room's templates lie beside its code and are
 named from the service's folder: ``quotes/report/page.html``.
@@ -42,8 +42,8 @@ FORM_FIELDS = 200
 _WHOLE_FROM = 1000
 _FORM = b"application/x-www-form-urlencoded"
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
-# Controls, what turns the direction of text, what has no width, what only a private font knows, and the tags
-# and selectors that nobody sees. Left out are ends of lines, and signs of Arabic and of Kaithi that are seen.
+# Controls, marks that change the direction of text, zero-width and private-use characters, tags and variation
+# selectors. Left out are line ends, and visible signs of Arabic and of Kaithi.
 _UNSEEN = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\xad\u034f\u061c\u070f\u115f\u1160\u17b4\u17b5\u180b-\u180f"
     "\u200b-\u200f\u2028-\u202e\u2060-\u206f\u2800\u3164\ud800-\uf8ff\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb"
@@ -91,9 +91,9 @@ def format_plain(value: object) -> str:
 
 
 def escape_invisible(text: str) -> str:
-    """A text in which what nobody would see is written out: ``[U+202E]`` turns no amount round.
+    """Writes out invisible characters, such as ``[U+202E]``, which would reverse an amount.
 
-    Whoever signs reads what others wrote. Every template does this to what is put into it.
+    People sign what others wrote. Every template does this to the values that it shows.
     """
     return _UNSEEN.sub(lambda found: f"[U+{ord(found[0]):04X}]", text)
 
@@ -104,9 +104,10 @@ def _finalize_value(value: object) -> object:
 
 @cache
 def build_environment() -> "Environment":
-    """Templates of the service. What is put into one is escaped and seen; what is missing is an error.
+    """Returns the environment of the service's templates.
 
-    ``typed`` leaves a text as it is: a form gives people back what they have typed.
+    Values are escaped and made visible; a missing value is an error. The filter ``typed`` leaves a text as it
+    is, so that a form returns exactly what was typed.
     """
     from jinja2 import Environment, PackageLoader, StrictUndefined  # noqa: PLC0415  # slow to import
 
@@ -125,21 +126,21 @@ def build_environment() -> "Environment":
 
 
 def render_template(template: str, **values: Any) -> str:  # noqa: ANN401
-    """A template of the service, filled in."""
+    """Renders a template of the service."""
     return build_environment().get_template(template).render(**values)
 
 
 def render_fragment(template: str, **values: Any) -> Markup:  # noqa: ANN401
-    """A part of a page, to be put into another template as it is."""
+    """Renders a part of a page, to be inserted into another template without escaping."""
     return Markup(render_template(template, **values))  # noqa: S704  # escaped by its own template
 
 
 def page_headers() -> dict[str, str]:
-    """What every page tells a browser, beside what all answers do; redirects and problems are pages too."""
+    """Returns the headers of a page beyond those of every answer. Redirects and problems are pages too."""
     return {
         "Content-Security-Policy": _content_security_policy(),
-        # No other site is told anything. Under `no-referrer` a browser would send forms of our own pages
-        # with an unknown origin, and those could not be told from forms of others.
+        # No other site learns the address. Under `no-referrer` a browser would send forms of our own pages
+        # with an unknown origin, and those could not be told from forms of other sites.
         "Referrer-Policy": "same-origin",
         "Cross-Origin-Opener-Policy": "same-origin",
         "Cross-Origin-Resource-Policy": "same-origin",
@@ -149,13 +150,13 @@ def page_headers() -> dict[str, str]:
 
 
 def page_response(page: str, *, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    """A page as a response that lets it load, run and be framed by nothing."""
+    """Returns a page as a response that cannot load, run or be framed by anything else."""
     own = {**page_headers(), **(headers or {})}
     return Response(page, status, headers=own, media_type="text/html; charset=utf-8")
 
 
 def build_redirect(address: str, *, headers: Mapping[str, str] | None = None) -> Response:
-    """Another address, to be read next."""
+    """Returns a redirect with status 303 (See Other), to be read with GET."""
     return Response(status_code=303, headers={"Location": address, **page_headers(), **(headers or {})})
 
 
@@ -165,14 +166,14 @@ def render_problem_page(
     template: str = "kit/http/problem.html",
     **values: Any,  # noqa: ANN401
 ) -> Response:
-    """A problem as people read it."""
+    """Renders a problem as a page for people."""
     request_id = scope["state"].get("request_id", "")
     page = render_template(template, problem=problem, request_id=request_id, **values)
     return page_response(page, status=problem.status, headers=problem.headers)
 
 
 def render_problems_page() -> str:
-    """Every problem that there is, as a page."""
+    """Renders the page that documents every problem."""
     return render_template("kit/http/problems.html", problems=list_problems())
 
 
@@ -181,7 +182,7 @@ def _as_page(problem: Problem, scope: Scope) -> Response:
 
 
 class PageRoute(JsonRoute):
-    """A route of pages: its problems are pages too."""
+    """A route of pages, whose problems are pages too."""
 
     problem_page = staticmethod(_as_page)
 
@@ -192,13 +193,13 @@ def page_router(*, tag: str, route_class: type[PageRoute] = PageRoute) -> APIRou
 
 
 async def read_form(scope: Scope, receive: Receive) -> Form:
-    """The fields of a form that a browser has sent."""
+    """Returns the fields of a form that a browser has sent."""
     kinds = [value for name, value in scope["headers"] if name == b"content-type"]
     if len(kinds) != 1 or kinds[0].partition(b";")[0].strip().lower() != _FORM:
         raise UnsupportedMediaType("The body must be a form")
     raw = await read_body(scope, receive)
     if len(raw) > FORM_BYTES or raw.count(b"&") >= FORM_FIELDS:
-        raise PayloadTooLarge("The form is larger than any of this service")
+        raise PayloadTooLarge("The form is too large")
     return _parse_fields(raw)
 
 
@@ -210,23 +211,23 @@ def _parse_fields(raw: bytes) -> Form:
         name, _, value = part.partition(b"=")
         decoded = _decode_text(name)
         if decoded in fields:
-            field = FieldError(build_pointer([decoded]), "REPEATED", "the field may be given once")
+            field = FieldError(build_pointer([decoded]), "REPEATED", "the field may be given only once")
             raise BadRequest("A field of the form is given twice", field)
         fields[decoded] = _decode_text(value)
     return fields
 
 
 def _decode_text(coded: bytes) -> str:
-    """A name or value of a form; refuses what no browser sends."""
+    """Decodes a name or value of a form; refuses what no browser sends."""
     if _PERCENT.search(coded):
-        raise BadRequest("The form is not coded as a form")
+        raise BadRequest("The form is not URL-encoded")
     try:
         text = unquote_to_bytes(coded.replace(b"+", b" ")).decode()
     except UnicodeDecodeError:
-        raise BadRequest("The form is not text in UTF-8") from None
+        raise BadRequest("The form is not encoded in UTF-8") from None
     text = text.replace("\r\n", "\n")
     if _CONTROL.search(text):
-        raise BadRequest("The form has control characters")
+        raise BadRequest("The form contains control characters")
     return text
 
 
@@ -235,13 +236,13 @@ async def _read_form(request: Request) -> Form:
 
 
 FormFields = Annotated[Form, Depends(_read_form)]
-"""Fields of the form that was sent, for an endpoint of a page."""
+"""Dependency that reads the fields of the form that was sent."""
 
 
 def group_errors_by_field(problem: Problem, names: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
-    """What is wrong with each field of a form, by its name, and what belongs to none of them.
+    """Returns the error of each field of a form by its name, and the errors that belong to no field.
 
-    ``names`` gives the name of the field behind each JSON pointer, or behind the beginning of it.
+    ``names`` maps JSON pointers, or their beginnings, to names of fields.
     """
     by_field: dict[str, str] = {}
     others: list[str] = []

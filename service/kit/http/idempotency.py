@@ -1,7 +1,7 @@
 """Writes that happen once however often they are sent: the Idempotency-Key header.
 
-The first answer is kept in the transaction of its write, so that a crash keeps both or neither. Refusals
-are not kept: what was wrong may be right later.
+The first answer is stored in the transaction of its write, so that a crash keeps both or neither. Refusals
+are not stored, because the same request may be accepted later.
 """
 
 import hashlib
@@ -21,7 +21,7 @@ from service.kit.database.engine import Base, Json, UtcDateTime, Writer, insert_
 from service.kit.http.problems import Conflict, FieldError, Unprocessable
 
 KEPT = timedelta(hours=24)
-"""How long an answer is given again."""
+"""Time during which a stored answer is returned again."""
 
 
 class KeyInUse(Conflict):
@@ -37,7 +37,7 @@ class KeyReused(Unprocessable):
 
 
 class IdempotencyKeyRow(Base):
-    """One key of one subject on one operation, and the answer that its write got."""
+    """One key of one subject on one operation, and the stored answer to its write."""
 
     __tablename__ = "idempotency_keys"
 
@@ -53,7 +53,7 @@ class IdempotencyKeyRow(Base):
 
 
 class StoredKey(NamedTuple):
-    """Whose key it is, and what is stored of it."""
+    """Identity of a stored key: tenant, subject, operation and digest of the key."""
 
     tenant_id: str
     subject: str
@@ -62,7 +62,7 @@ class StoredKey(NamedTuple):
 
 
 class StoredAnswer(NamedTuple):
-    """An answer given before."""
+    """An answer that was given before."""
 
     status: int
     headers: Mapping[str, str]
@@ -70,7 +70,7 @@ class StoredAnswer(NamedTuple):
 
 
 def digest_json(value: object) -> str:
-    """Digest of a JSON value, whatever the order of its members."""
+    """Returns the digest of a JSON value, independent of the order of its members."""
     canonical = json.dumps(to_jsonable_python(value), sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(canonical.encode()).hexdigest()
 
@@ -80,9 +80,9 @@ def _match_key(key: StoredKey) -> ColumnElement[bool]:
 
 
 def begin_request(session: Writer, key: StoredKey, request_digest: str) -> StoredAnswer | None:
-    """The answer kept under ``key``, or None for the first request with it.
+    """Returns the answer stored under ``key``, or None for the first request with it.
 
-    A transaction of another process that holds the same key is waited for.
+    Waits for a transaction of another process that holds the same key.
     """
     time = now()
     session.execute(delete(IdempotencyKeyRow).where(_match_key(key), IdempotencyKeyRow.expires_at <= time))
@@ -95,7 +95,7 @@ def begin_request(session: Writer, key: StoredKey, request_digest: str) -> Store
 
 
 def find_answer(session: Session, key: StoredKey, request_digest: str) -> StoredAnswer | None:
-    """The answer kept under ``key``, if there is one; waits for nothing and takes nothing."""
+    """Returns the answer stored under ``key``, if there is one, without waiting or claiming the key."""
     alive = select(IdempotencyKeyRow).where(_match_key(key), IdempotencyKeyRow.expires_at > now())
     row = session.scalars(alive).one_or_none()
     return None if row is None else _to_stored_answer(row, request_digest)
@@ -109,19 +109,19 @@ def _to_stored_answer(row: IdempotencyKeyRow, request_digest: str) -> StoredAnsw
 
 
 def store_answer(session: Writer, key: StoredKey, answer: StoredAnswer) -> None:
-    """Keep the first answer."""
+    """Stores the first answer."""
     values = {"status": answer.status, "headers": dict(answer.headers), "body": answer.body}
     session.execute(update(IdempotencyKeyRow).where(_match_key(key)).values(values))
 
 
 def delete_expired(session: Writer) -> int:
-    """Delete the answers that are no longer given again; their number."""
+    """Deletes expired answers and returns their number."""
     statement = delete(IdempotencyKeyRow).where(IdempotencyKeyRow.expires_at <= now())
     return len(session.execute(statement.returning(IdempotencyKeyRow.key_digest)).all())
 
 
 class RunningKeys:
-    """The keys whose first request this process is answering."""
+    """Keys whose first request this process is answering."""
 
     def __init__(self) -> None:
         self._keys: set[StoredKey] = set()
@@ -129,7 +129,7 @@ class RunningKeys:
 
     @contextmanager
     def lock_key(self, key: StoredKey) -> Iterator[None]:
-        """Hold ``key``; refuses one that is held."""
+        """Holds ``key`` for the block; raises :class:`KeyInUse` if it is held already."""
         with self._lock:
             if key in self._keys:
                 raise KeyInUse(headers={"Retry-After": "1"})

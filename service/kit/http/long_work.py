@@ -1,7 +1,7 @@
-"""Work that takes long: in threads of its own, a bounded number at a time, for a bounded time.
+"""Long work: in threads of its own, a bounded number at a time, for a bounded time.
 
 Python runs one thread at a time and gives each a few milliseconds: many threads that compute leave the event
-loop none. What waits here is bounded in number and time, and nobody works for a caller who has gone.
+loop none. The queue is bounded in length and time, and work ends once its caller has gone.
 """
 
 import asyncio
@@ -23,41 +23,41 @@ from service.kit.metrics import LONG_WORK_REFUSED, LONG_WORK_RUNNING, LONG_WORK_
 
 MOST_AT_ONCE: Final = 2
 MOST_AT_ONCE_OF_A_TENANT: Final = 1
-"""A tenant that asks much leaves a thread to the others."""
+"""Limit per tenant, so that a tenant with many questions leaves a thread to the others."""
 MOST_OF_A_TENANT: Final = 32
-"""Most that runs and waits for one tenant."""
+"""Most pieces of work that run and wait for one tenant."""
 MOST_WAITING: Final = 128
-"""Most that waits for all tenants."""
+"""Most pieces of work that wait for all tenants."""
 _RETRY: Final = {"Retry-After": "1"}
 _ANSWER_BY = "answer_by"
-"""In the state of a request: when its time is over."""
+"""Key in the state of a request: its deadline on the monotonic clock."""
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class DeferredAnswer:
-    """An answer that an endpoint leaves to be worked out, and written, by :class:`LongWork`."""
+    """An answer that an endpoint leaves to be computed and serialized by :class:`LongWork`."""
 
     work_out: Callable[[], Any]
 
 
 class WorkOffloader(Protocol):
-    """Does long work for one caller: :meth:`LongWork.run` for its request."""
+    """Runs long work for one caller: :meth:`LongWork.run` bound to its request."""
 
     async def __call__(self, do: Callable[[], T], /) -> T:
-        """What ``do`` returns."""
+        """Runs ``do`` and returns its result."""
         ...
 
 
 class TooBusy(Unavailable):
-    """Too many long questions wait for their answers, of this tenant or of all. Ask again later."""
+    """Too many long questions of this tenant, or of all tenants, wait for an answer. Try again later."""
 
     code, title = "BUSY", "Too many long questions wait for an answer"
 
 
 class OutOfTime(Unavailable):
-    """The answer took longer than the service works on one. Ask again when less is asked, or ask for less."""
+    """The answer took longer than the service allows. Try again when it is less busy, or ask for less."""
 
     code, title = "OUT_OF_TIME", "The answer was not ready in time"
 
@@ -72,23 +72,22 @@ class _QueuedWork:
 
 
 class LongWork:
-    """Does the long work of one process. Its methods belong to the event loop.
+    """Runs the long work of one process. Its methods belong to the event loop.
 
-    A thread begins with each piece of work and ends with it, which costs little beside work of 20 ms, and no
-    thread keeps a process from ending.
+    A thread starts with each piece of work and ends with it, which costs little beside work of 20 ms, and no
+    thread keeps the process from ending.
     """
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
         self._running: Counter[str] = Counter()
         self._waiting: dict[str, deque[_QueuedWork]] = {}
-        """Of each tenant; whose turn is next comes first."""
+        """Queue of each tenant; the tenant whose turn is next comes first."""
 
     async def run(self, scope: Scope, receive: Receive, do: Callable[[], T]) -> T:
-        """What ``do`` returns; refused where too much waits, or where it takes too long.
+        """Runs ``do`` and returns its result; refuses it if too much waits or if it takes too long.
 
-        What runs when its time is over ends at its next :func:`check_cancelled`;
-        until then it counts.
+        Work that runs when its time is over ends at its next :func:`check_cancelled` and counts until then.
         """
         state = scope["state"]
         answer_by = state.setdefault(_ANSWER_BY, time.monotonic() + self._seconds)
@@ -103,10 +102,10 @@ class LongWork:
         finally:
             if not answered.done():
                 self._drop_work(work)
-            del answered, work  # an error holds this frame: what it holds would wait for the collector
+            del answered, work  # an error holds this frame, whose objects would wait for the collector
 
     def _queue_work(self, work: _QueuedWork) -> None:
-        """Begin, or wait behind what came before."""
+        """Starts the work, or queues it behind earlier work."""
         mine = self._waiting.get(work.tenant_id, ())
         of_tenant = len(mine) + self._running[work.tenant_id]
         if of_tenant >= MOST_OF_A_TENANT or sum(map(len, self._waiting.values())) >= MOST_WAITING:
@@ -116,7 +115,7 @@ class LongWork:
         self._begin_next()
 
     def _begin_next(self) -> None:
-        """Begin as much as may run, tenants in turn."""
+        """Starts as much work as may run, tenants in turn."""
         while self._running.total() < MOST_AT_ONCE:
             tenant_id = next((name for name in self._waiting if self._has_room(name)), None)
             if tenant_id is None:
@@ -138,18 +137,18 @@ class LongWork:
         self._running[work.tenant_id] += 1
         try:
             thread.start()
-        except RuntimeError:  # the system has no thread more
+        except RuntimeError:  # the system cannot start another thread
             self._running[work.tenant_id] -= 1
             work.answered.set_exception(TooBusy(headers=_RETRY))
 
     def _run_work(self, work: _QueuedWork, loop: asyncio.AbstractEventLoop) -> None:
-        """In a thread: work, and tell the loop."""
+        """Runs the work in its thread and reports the result to the loop."""
         try:
             self._report_result(loop, work, work.context.run(work.do), None)
-        except BaseException as error:  # noqa: BLE001  # told to whoever waits
+        except BaseException as error:  # noqa: BLE001  # reported to the caller
             self._report_result(loop, work, None, error)
         finally:
-            del work  # an error holds this frame: what it holds would wait for the collector
+            del work  # an error holds this frame, whose objects would wait for the collector
 
     def _report_result(
         self, loop: asyncio.AbstractEventLoop, work: _QueuedWork, result: object, error: BaseException | None
@@ -169,7 +168,7 @@ class LongWork:
             work.answered.set_exception(error)
 
     def _drop_work(self, work: _QueuedWork) -> None:
-        """Nobody waits for it any more."""
+        """Cancels work whose caller no longer waits."""
         work.answered.cancel()
         work.unwanted.set()
         line = self._waiting.get(work.tenant_id, deque())
@@ -181,7 +180,7 @@ class LongWork:
 
 
 async def _wait_for_answer(answered: "asyncio.Future[Any]", receive: Receive, seconds: float) -> None:
-    """Wait for an answer; refuses where the time is over or the caller goes before."""
+    """Waits for an answer; raises if the time is over or the caller disconnects first."""
     gone = asyncio.ensure_future(_wait_for_disconnect(receive))
     try:
         await asyncio.wait({answered, gone}, timeout=max(0.0, seconds), return_when=asyncio.FIRST_COMPLETED)
@@ -196,7 +195,7 @@ async def _wait_for_answer(answered: "asyncio.Future[Any]", receive: Receive, se
 
 
 async def _wait_for_disconnect(receive: Receive) -> Message:
-    """The word that a caller whose request has been read is no longer there."""
+    """Returns the message that the caller has disconnected. Its request has been read before."""
     while True:
         message = await receive()
         if message["type"] == "http.disconnect":

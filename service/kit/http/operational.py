@@ -1,4 +1,4 @@
-"""Database failures that operation must expect: answered as 503, logged as a warning, tried again later.
+"""Database failures that operation must expect: answered with 503 and logged as a warning; callers try again.
 
 Any other database error is a defect of ours and stays a 500.
 """
@@ -25,23 +25,23 @@ _SQLITE = {
     sqlite3.SQLITE_CANTOPEN: "the database file cannot be opened",
 }
 _PRIMARY_CODE = 0xFF
-"""The part of a SQLite result code that its extended codes share."""
+"""Mask of the part of a SQLite result code that its extended codes share."""
 
-# By SQLSTATE, or by its class: https://www.postgresql.org/docs/current/errcodes-appendix.html
+# Keyed by SQLSTATE or its class: https://www.postgresql.org/docs/current/errcodes-appendix.html
 _POSTGRESQL = {
     "08": "the database cannot be reached",
     "25P03": "a transaction was idle for too long",
     "25P04": "a transaction took too long",
-    "40": "concurrent transactions stood in each other's way",
+    "40": "concurrent transactions conflicted",
     "53": "the database is out of disk, memory or connections",
-    "55P03": "a lock was not to be had in time",
+    "55P03": "a lock was not available in time",
     "57014": "a statement took too long",
     "57P": "the database is stopping or starting",
 }
 
 
 def describe_expected_failure(error: Exception) -> str | None:
-    """What failed, in words, if operation must expect it; None for a defect."""
+    """Returns a description of a failure that operation must expect, or None for a defect."""
     if isinstance(error, PoolTimeoutError):
         return "every connection is in use"
     if not isinstance(error, DBAPIError):
@@ -50,7 +50,7 @@ def describe_expected_failure(error: Exception) -> str | None:
         return _SQLITE.get(getattr(error.orig, "sqlite_errorcode", 0) & _PRIMARY_CODE)
     state = getattr(error.orig, "sqlstate", None)
     if state is None:
-        # The server gave no code: it was not reached, or went away.
+        # The server gave no code: it was not reached, or the connection was lost.
         is_lost = error.connection_invalidated or isinstance(error, OperationalError)
         return _POSTGRESQL["08"] if is_lost else None
     return next((words for code, words in _POSTGRESQL.items() if state.startswith(code)), None)
@@ -67,5 +67,5 @@ async def _on_database_error(request: Request, error: Exception) -> Response:
 
 
 def install_database_errors(app: FastAPI) -> None:
-    """Answer expected failures of the database as 503."""
+    """Makes ``app`` answer expected failures of the database with 503."""
     app.add_exception_handler(SQLAlchemyError, _on_database_error)

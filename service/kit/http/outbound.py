@@ -1,8 +1,8 @@
 """Requests to addresses that tenants name: to public hosts, and to networks that the operator allows.
 
-A name is resolved once. Each of its addresses must be one that may be called, and the connection goes to one
-of these, under the name that was asked for: a resolver that says something else the next time (DNS rebinding)
-is not asked again. Redirects are not followed, proxies of the environment are not used, answers are cut.
+A name is resolved once. Each of its addresses must be allowed, and the connection is opened to one of these
+under the name of the host: a resolver that answers differently the next time (DNS rebinding) is not asked
+again. Redirects are not followed, proxies of the environment are not used, and answers are truncated.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 PUBLIC_PORTS: Final = frozenset({443, 8443})
 TIMEOUT_SECONDS: Final = 20.0
-"""For the name, the connection, and the status and header fields of the answer."""
+"""Seconds for the name, the connection, and the status and header fields of the answer."""
 CONNECT_SECONDS: Final = 5.0
 EXCERPT_BYTES: Final = 1024
 EXCERPT_SECONDS: Final = 2.0
@@ -38,8 +38,8 @@ _LABEL_OCTETS = 63
 _PUNYCODE = "xn--"
 _NUMBER = re.compile("[0-9]+|0[xX][0-9a-fA-F]*")
 
-# What is neither routed globally nor one host (the registries of special addresses of IANA), and one address
-# at which Azure answers every guest.
+# Networks that are not routed globally or are not single hosts (the special-purpose registries of IANA), and
+# one address at which Azure answers every guest.
 _NOT_PUBLIC = [
     ipaddress.ip_network(text)
     for text in (
@@ -69,11 +69,11 @@ _NOT_PUBLIC = [
     )
 ]
 _UNICAST_V6 = ipaddress.ip_network("2000::/3")
-"""All else is local, mapped, translated, multicast or not assigned."""
+"""Unicast addresses of IPv6. All others are local, mapped, translated, multicast or not assigned."""
 
 
 class OutboundRefused(Exception):
-    """The address is none that may be called; code and detail are shown to whoever named it."""
+    """The address may not be called. Code and detail are shown to whoever named it."""
 
     def __init__(self, code: str, detail: str) -> None:
         super().__init__(detail)
@@ -82,33 +82,33 @@ class OutboundRefused(Exception):
 
 
 class OutboundFailed(OutboundRefused):
-    """No answer came."""
+    """The call got no answer."""
 
 
 class OutboundAnswer(NamedTuple):
-    """What came back."""
+    """The answer to a request."""
 
     status: int
     excerpt: str
-    """The beginning of the body."""
+    """Beginning of the body as printable text."""
     retry_after_seconds: float | None
-    """How long the receiver asks to be left alone."""
+    """Seconds that the receiver asks to wait before the next request (`Retry-After`)."""
 
 
 def is_public(address: Address) -> bool:
-    """Whether an address is that of one host of the public internet."""
+    """Returns true if an address is that of one host of the public internet."""
     if isinstance(address, ipaddress.IPv6Address) and (address.scope_id or address not in _UNICAST_V6):
         return False
     return not any(address in network for network in _NOT_PUBLIC if network.version == address.version)
 
 
 def parse_networks(text: str) -> tuple[Network, ...]:
-    """Networks written one after the other, separated by commas."""
+    """Parses networks that are separated by commas."""
     return tuple(ipaddress.ip_network(part.strip()) for part in text.split(",") if part.strip())
 
 
 class OutboundClient:
-    """Sends requests to addresses that others name."""
+    """Sends requests to addresses that tenants name."""
 
     def __init__(
         self,
@@ -124,13 +124,16 @@ class OutboundClient:
         self._timeout_seconds = timeout_seconds
 
     def check_url(self, text: str) -> "httpx.URL":
-        """The address, unless one sees without asking a resolver that it may not be called."""
+        """Returns the parsed address, or raises :class:`OutboundRefused`.
+
+        Only checks that need no resolver are made here.
+        """
         import httpx  # noqa: PLC0415  # a tenth of a second to import
 
         try:
             url = httpx.URL(text)
             is_odd = len(text) > _URL_CHARACTERS or not text.isascii() or _is_ambiguous(url)
-        except (httpx.InvalidURL, UnicodeError):  # of a host that is no Punycode only once it is looked at
+        except (httpx.InvalidURL, UnicodeError):  # raised for bad Punycode once the host is read
             raise OutboundRefused("URL_INVALID", "the address cannot be read") from None
         if is_odd:
             raise OutboundRefused("URL_INVALID", "the address cannot be read")
@@ -139,14 +142,14 @@ class OutboundClient:
         if url.scheme not in ("https", "http"):
             raise OutboundRefused("URL_INVALID", "the address is neither https nor http")
         if not self._networks and not _is_public_endpoint(url):
-            raise OutboundRefused("URL_REFUSED", "only https is called, at port 443 or 8443")
+            raise OutboundRefused("URL_REFUSED", "the address must use https at port 443 or 8443")
         literal = _parse_literal(url.host)
         if literal is not None:
             self._check_address(literal, url)
         return url
 
     async def post(self, text: str, *, headers: Mapping[str, str], content: bytes) -> OutboundAnswer:
-        """The answer to a POST; :class:`OutboundRefused` where it may not or cannot be had."""
+        """Sends a POST and returns the answer; raises :class:`OutboundRefused` if it is refused or fails."""
         reply = await self.send_post(text, headers=headers, content=content, most_bytes=EXCERPT_BYTES)
         return OutboundAnswer(
             reply.status, _to_printable(reply.body), _parse_retry_after(reply.headers.get("retry-after", ""))
@@ -155,7 +158,7 @@ class OutboundClient:
     async def send_post(
         self, text: str, *, headers: Mapping[str, str], content: bytes, most_bytes: int
     ) -> "CallReply":
-        """What comes back of a POST, so much of it; :class:`OutboundRefused` as for :meth:`post`."""
+        """Sends a POST and returns at most ``most_bytes`` of the answer; raises as :meth:`post` does."""
         import httpx  # noqa: PLC0415
 
         from service.kit.http import calling  # noqa: PLC0415
@@ -186,7 +189,7 @@ class OutboundClient:
             return [str(literal)]
         found = await calling.resolve_addresses(url, self._resolve or calling.resolve_host)
         addresses = [ipaddress.ip_address(text) for text in found]
-        # One that may not be called speaks against the name, and not only against itself.
+        # One forbidden address makes the whole name forbidden.
         for address in addresses:
             self._check_address(address, url)
         return [str(address) for address in addresses[:_MOST_ADDRESSES]]
@@ -195,9 +198,9 @@ class OutboundClient:
         if any(address.version == network.version and address in network for network in self._networks):
             return
         if not is_public(address):
-            raise OutboundRefused("ADDRESS_REFUSED", "the host is not one of the public internet")
+            raise OutboundRefused("ADDRESS_REFUSED", "the host has an address outside the public internet")
         if not _is_public_endpoint(url):
-            raise OutboundRefused("URL_REFUSED", "only https is called, at port 443 or 8443")
+            raise OutboundRefused("URL_REFUSED", "the address must use https at port 443 or 8443")
 
 
 def _is_public_endpoint(url: "httpx.URL") -> bool:
@@ -205,7 +208,7 @@ def _is_public_endpoint(url: "httpx.URL") -> bool:
 
 
 def _is_ambiguous(url: "httpx.URL") -> bool:
-    """Whether parsers and resolvers may differ about the host (0x7f.1, 2130706433, a zone, a last dot)."""
+    """Returns true if parsers may differ about the host: 0x7f.1, 2130706433, a zone, a last dot."""
     if url.port is not None and not 0 < url.port <= _LAST_PORT:
         return True
     if not url.host or b"%" in url.raw_host or url.host.endswith("."):
@@ -214,11 +217,11 @@ def _is_ambiguous(url: "httpx.URL") -> bool:
 
 
 def _is_dns_name(url: "httpx.URL") -> bool:
-    """Whether a host is a name of the DNS (RFC 1123, section 2.1) and no number."""
+    """Returns true if the host is a DNS name (RFC 1123, section 2.1) that does not end in a number."""
     labels = url.raw_host.decode().split(".")
     if len(url.raw_host) > _NAME_OCTETS or not all(0 < len(each) <= _LABEL_OCTETS for each in labels):
         return False
-    # The host of an address is decoded where it begins with Punycode, its other labels are not.
+    # httpx decodes a host only where it begins with Punycode, not its other labels.
     decoded = [url.copy_with(host=each).host for each in labels if each.lower().startswith(_PUNYCODE)]
     return all(decoded) and not _NUMBER.fullmatch(labels[-1])
 
@@ -236,7 +239,7 @@ def _to_printable(body: bytes) -> str:
 
 
 def _parse_retry_after(text: str) -> float | None:
-    """Seconds that the receiver asks to wait, which it writes as such or as a date."""
+    """Returns the seconds to wait, given as a number or as a date; None if the field cannot be read."""
     text = text.strip()
     if text.isascii() and text.isdigit():
         return float(text[:10])

@@ -1,4 +1,4 @@
-"""Keyset pages: an opaque, signed token says after which row the next page begins."""
+"""Keyset pages: an opaque, signed token holds the key of the row after which the next page begins."""
 
 import base64
 import hashlib
@@ -20,7 +20,7 @@ _SIGNATURE_BYTES = 16
 
 NextPageToken = Annotated[
     str | None,
-    Field(max_length=1000, description="Sent as `page_token`, gives the next page; null on the last."),
+    Field(max_length=1000, description="Value of `page_token` for the next page; null on the last page."),
 ]
 
 
@@ -29,7 +29,10 @@ NUMBER = WHOLE + r"(\.[0-9]{1,30})?([eE][+-]?[0-9]{1,3})?"
 
 
 def build_number_validator(pattern: str) -> BeforeValidator:
-    """Refuses what Python takes for a number and JSON does not: 1_000, a space in front, Arabic digits."""
+    """Builds a validator that refuses texts that Python reads as a number and JSON does not.
+
+    Examples are 1_000, a leading space and Arabic digits.
+    """
     whole = re.compile(pattern)
 
     def check_text(text: object) -> object:
@@ -48,13 +51,13 @@ class PageQuery(BaseModel):
     page_size: Annotated[
         int, Field(ge=1, le=2**31 - 1, json_schema_extra={"format": "int64"}), build_number_validator(WHOLE)
     ] = 50
-    """Rows per page; a page has 500 at most."""
+    """Rows per page; at most 500 are returned."""
     page_token: Annotated[str, Field(max_length=1000, pattern=r"^[A-Za-z0-9_-]*$")] = ""
-    """`next_page_token` of the page before, with the same filters and order."""
+    """`next_page_token` of the previous page, with the same filters and order."""
 
     @property
     def limit(self) -> int:
-        """Rows that the page may have."""
+        """Most rows that the page returns."""
         return min(self.page_size, PAGE_SIZE_LIMIT)
 
 
@@ -63,7 +66,7 @@ Cursor = TypeVar("Cursor")
 
 @dataclass(frozen=True, slots=True)
 class Order(Generic[Cursor]):
-    """The members that a list is ordered by; ``key`` reads their values, ``first`` is before every row."""
+    """The members that order a list. ``key`` parses their values; ``first`` precedes every row."""
 
     members: tuple[str, ...]
     key: Callable[..., Cursor]
@@ -71,7 +74,7 @@ class Order(Generic[Cursor]):
 
 
 def newest_first(time: str) -> Order[tuple[datetime, str] | None]:
-    """The order by the member ``time``, the latest first, and by id where times are equal."""
+    """Returns the order by the member ``time``, latest first, and by id where times are equal."""
     return Order((time, "id"), lambda at, row_id: (datetime.fromisoformat(at), row_id), None)
 
 
@@ -81,17 +84,17 @@ NEWEST_FIRST = newest_first("created_at")
 
 @dataclass(frozen=True, slots=True)
 class Page(Generic[Cursor]):
-    """A page that is to be filled with rows behind the key ``after``."""
+    """A page to be filled with the rows behind the key ``after``."""
 
     after: Cursor
     limit: int
-    """Rows to look up: one more than the page shows, which tells whether another page follows."""
+    """Rows to query: one more than the page shows, which tells if another page follows."""
     to_response: Callable[[Sequence[Mapping[str, Any]]], dict[str, Any]]
-    """The page of the rows that were found."""
+    """Builds the page from the rows that were found."""
 
 
 class PageTokens:
-    """Makes and reads tokens of one secret. A token holds for the filters that it was made with."""
+    """Signs and reads page tokens with one secret. A token is valid only for its own filters."""
 
     def __init__(self, secret: bytes) -> None:
         self._secret = secret
@@ -100,7 +103,7 @@ class PageTokens:
         return hmac.new(self._secret, payload, hashlib.sha256).digest()[:_SIGNATURE_BYTES]
 
     def encode(self, key: list[str], filters: str) -> str:
-        """A token for the page behind ``key``."""
+        """Returns a token for the page behind ``key``."""
         digest = hashlib.sha256(filters.encode()).hexdigest()[:16]
         payload = json.dumps([digest, *key], separators=(",", ":")).encode()
         return base64.urlsafe_b64encode(self._compute_signature(payload) + payload).decode().rstrip("=")
@@ -108,14 +111,14 @@ class PageTokens:
     def build_page(
         self, rows: Sequence[Mapping[str, Any]], limit: int, filters: str, *members: str
     ) -> dict[str, Any]:
-        """The first ``limit`` rows; where there are more, a token of the last one's ``members``."""
+        """Returns the first ``limit`` rows and, if there are more, a token of the last row's ``members``."""
         token = None
         if len(rows) > limit:
             token = self.encode([_as_text(rows[limit - 1][member]) for member in members], filters)
         return {"items": rows[:limit], "next_page_token": token}
 
     def begin(self, query: PageQuery, order: Order[Cursor], *filters: object) -> Page[Cursor]:
-        """The page that ``query`` asks for; ``filters`` name the list and all that chooses its rows."""
+        """Returns the page that ``query`` asks for; ``filters`` name the list and whatever selects rows."""
         canonical = json.dumps(filters)
         after = order.key(*self.decode(query.page_token, canonical)) if query.page_token else order.first
 
@@ -125,7 +128,7 @@ class PageTokens:
         return Page(after, query.limit + 1, to_response)
 
     def decode(self, token: str, filters: str) -> list[str]:
-        """The key behind which the page begins; refuses a token of other filters or of nobody."""
+        """Returns the key behind which the page begins; refuses a token of other filters or a forged one."""
         try:
             raw = base64.urlsafe_b64decode(token + "=" * (-len(token) % 4))
         except ValueError:
@@ -144,5 +147,5 @@ def _as_text(value: object) -> str:
 
 
 def _build_token_refusal() -> BadRequest:
-    error = FieldError("/query/page_token", "PAGE_TOKEN", "not a token of this list with these filters")
+    error = FieldError("/query/page_token", "PAGE_TOKEN", "the token is of another list or other filters")
     return BadRequest("The page token does not belong to this list", error)

@@ -5,13 +5,13 @@ from typing import ClassVar, NamedTuple
 
 CONTENT_TYPE = "application/problem+json"
 ERROR_LIMIT = 20
-"""Most fields at fault that a problem names."""
+"""Most field errors that a problem lists."""
 
 _NAME_LIMIT = 100
 
 
 class FieldError(NamedTuple):
-    """One field at fault: a JSON Pointer into the request, a stable code and what is wrong."""
+    """One invalid field: a JSON Pointer into the request, a stable code and a description of the error."""
 
     pointer: str
     code: str
@@ -19,7 +19,7 @@ class FieldError(NamedTuple):
 
 
 def build_pointer(path: Iterable[object]) -> str:
-    """A JSON Pointer (RFC 6901); overlong names are cut."""
+    """Builds a JSON Pointer (RFC 6901); overlong names are cut."""
     parts = (str(part)[:_NAME_LIMIT].replace("~", "~0").replace("/", "~1") for part in path)
     return "".join(f"/{part}" for part in parts)
 
@@ -68,15 +68,15 @@ class OriginNotAllowed(Problem):
 
 
 class NotFound(Problem):
-    """There is nothing at this address."""
+    """No resource has this address."""
 
     status, code, title = 404, "NOT_FOUND", "There is nothing at this address"
 
 
 class MethodNotAllowed(Problem):
-    """The address exists, the method does not."""
+    """The address exists but does not support this method."""
 
-    status, code, title = 405, "METHOD_NOT_ALLOWED", "The address does not take this method"
+    status, code, title = 405, "METHOD_NOT_ALLOWED", "The address does not support this method"
 
 
 class RequestTimeout(Problem):
@@ -98,13 +98,13 @@ class PreconditionFailed(Problem):
 
 
 class PayloadTooLarge(Problem):
-    """The body is larger than the service takes."""
+    """The body is larger than the service accepts."""
 
     status, code, title = 413, "PAYLOAD_TOO_LARGE", "The body is too large"
 
 
 class UriTooLong(Problem):
-    """The address is longer than the service takes."""
+    """The address is longer than the service accepts."""
 
     status, code, title = 414, "URI_TOO_LONG", "The address is too long"
 
@@ -116,15 +116,15 @@ class UnsupportedMediaType(Problem):
 
 
 class HostNotAllowed(Problem):
-    """The Host header names none of the hosts that the operator allows."""
+    """The Host header names a host that the operator has not allowed."""
 
     status, code, title = 421, "HOST_NOT_ALLOWED", "The service does not answer for this host"
 
 
 class Unprocessable(Problem):
-    """The body is readable, but a field of it is wrong."""
+    """The body is readable, but one of its fields is invalid."""
 
-    status, code, title = 422, "UNPROCESSABLE", "A field of the request is wrong"
+    status, code, title = 422, "UNPROCESSABLE", "A field of the request is invalid"
 
 
 class PreconditionRequired(Problem):
@@ -134,13 +134,13 @@ class PreconditionRequired(Problem):
 
 
 class TooManyRequests(Problem):
-    """The caller has used up its requests of this minute."""
+    """The caller has exceeded its number of requests in this minute."""
 
     status, code, title = 429, "TOO_MANY_REQUESTS", "There were too many requests"
 
 
 class HeadersTooLarge(Problem):
-    """The headers are more or longer than the service takes."""
+    """The headers are more or longer than the service accepts."""
 
     status, code, title = 431, "HEADERS_TOO_LARGE", "The headers are too many or too long"
 
@@ -152,7 +152,7 @@ class Unavailable(Problem):
 
 
 def list_problems() -> list[type[Problem]]:
-    """Every kind of problem, by status and code."""
+    """Returns every class of problem, by status and code."""
     found = {Problem}
     waiting = [Problem]
     while waiting:
@@ -163,5 +163,5 @@ def list_problems() -> list[type[Problem]]:
 
 
 def build_anchor(problem: Problem | type[Problem]) -> str:
-    """Address of a problem's documentation."""
+    """Returns the address of a problem's documentation."""
     return f"/docs/problems#{problem.code.lower().replace('_', '-')}"

@@ -1,4 +1,4 @@
-"""The server's protocol, with bounds on what a connection may cost.
+"""The protocol of the server, with bounds on the cost of a connection.
 
 uvicorn bounds neither the head of a request nor the time that it takes, reads on behind requests that wait
 for their turn, keeps callers that never read, and loses the body of a request that offers an upgrade. It
@@ -36,17 +36,17 @@ from service.kit.http.problems import (
 from service.kit.http.web import problem_document
 
 MOST_CONNECTIONS = 800
-"""Most open connections of a process: each is an open file, of which many systems allow 1024."""
+"""Most open connections of a process. Each is an open file, of which many systems allow 1024."""
 MOST_URL_BYTES = 2**14
-"""Longest address; a list with 50 values of two filters fits."""
+"""Longest address; a list with two filters of 50 values each fits."""
 MOST_HEADER_BYTES = 2**15
 MOST_HEADERS = 100
 MOST_WAITING = 16
 """Most requests of a connection that wait for the answer to an earlier one."""
 HEAD_SECONDS = 10.0
-"""How long an address and its headers may take to arrive, from the first byte or the connection."""
+"""Longest time for the address and the headers to arrive, counted from the first byte or the connection."""
 SEND_SECONDS = 60.0
-"""How long a caller may take to read an answer."""
+"""Longest time for a caller to read an answer."""
 
 _WITHOUT_BODY = (204, 304)
 
@@ -56,33 +56,33 @@ class _RefusedError(Exception):
 
 
 class _RequestCycle(RequestResponseCycle):
-    """A request and its answer, whose head leaves together with the beginning of its body."""
+    """A request and its answer, whose head is sent together with the beginning of its body."""
 
     _head = b""
 
     async def send(self, message: ASGISendEvent) -> None:
-        """The application's way out."""
+        """Sends a message of the application."""
         if message["type"] == "http.response.start":
             if self.response_started:
-                raise RuntimeError("An answer begins twice")
+                raise RuntimeError("The answer has already started")
             self._head = self._begin_answer(
                 message["status"], [*self.default_headers, *message.get("headers", ())]
             )
             return
         if message["type"] != "http.response.body" or not self.response_started or self.response_complete:
-            raise RuntimeError(f"{message['type']} is not due")
+            raise RuntimeError(f"{message['type']} is not expected here")
         if self.flow.write_paused and not self.disconnected:
             await self.flow.drain()
         if not self.disconnected:
             self._send_body(message.get("body", b""), is_last=not message.get("more_body", False))
 
     def _begin_answer(self, status: int, headers: list[tuple[bytes, bytes]]) -> bytes:
-        """The head of an answer."""
+        """Starts an answer and returns its head."""
         self.response_started, self.waiting_for_100_continue = True, False
         if HEADER_RE.search(b"".join([name for name, _ in headers])):
-            raise RuntimeError("The name of a header is wrong")
+            raise RuntimeError("The name of a header is invalid")
         if HEADER_VALUE_RE.search(b"".join([value for _, value in headers])):
-            raise RuntimeError("The value of a header is wrong")
+            raise RuntimeError("The value of a header is invalid")
         lines = [b"%b: %b\r\n" % header for header in headers]
         given = dict(headers)
         if b"close" in given.get(b"connection", b"").lower():
@@ -97,7 +97,7 @@ class _RequestCycle(RequestResponseCycle):
         return b"".join([STATUS_LINE[status], *lines, b"\r\n"])
 
     def _send_body(self, body: bytes, *, is_last: bool) -> None:
-        """Send a part of the body, behind the head if that waits."""
+        """Sends a part of the body, together with the head if that is still held back."""
         if self.scope["method"] == "HEAD":
             body, self.expected_content_length = b"", 0
         elif self.chunked_encoding:
@@ -108,7 +108,7 @@ class _RequestCycle(RequestResponseCycle):
         else:
             self.expected_content_length -= len(body)
             if self.expected_content_length < 0 or (is_last and self.expected_content_length):
-                raise RuntimeError("The body is not as long as its Content-Length")
+                raise RuntimeError("The body does not match its Content-Length")
         self.transport.write(self._head + body)
         self._head = b""
         if is_last:
@@ -131,7 +131,7 @@ class BoundedProtocol(HttpToolsProtocol):
     _sending: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Open a connection, if there are not too many."""
+        """Opens a connection unless there are too many."""
         super().connection_made(transport)
         if len(self.connections) > MOST_CONNECTIONS:
             self._refuse_request(Unavailable(headers={"Retry-After": "1"}))
@@ -139,14 +139,14 @@ class BoundedProtocol(HttpToolsProtocol):
             self._arriving = self.loop.call_later(HEAD_SECONDS, self._handle_late_request)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forget a connection."""
+        """Cancels the timers of a connection."""
         super().connection_lost(exc)
         for timer in (self._arriving, self._sending):
             if timer is not None:
                 timer.cancel()
 
     def data_received(self, data: bytes) -> None:
-        """Read on. What has not wholly arrived is bounded in size and time."""
+        """Parses received bytes. A message that is incomplete is bounded in size and time."""
         self._unset_keepalive_if_required()
         self._received_bytes += len(data)
         try:
@@ -161,9 +161,9 @@ class BoundedProtocol(HttpToolsProtocol):
             self._refuse_request(self._refusal)
 
     def _check_size(self) -> None:
-        """Refuse an address, headers, trailers or chunk extensions that are too long."""
+        """Refuses an address, headers, trailers or chunk extensions that are too long."""
         beside_body = max(
-            # Chunks of a few bytes cost more than they bring.
+            # Chunks of a few bytes have more overhead than content.
             self._received_bytes - 2 * self._body_bytes,
             sum(map(len, chain.from_iterable(self.headers))),
         )
@@ -176,13 +176,13 @@ class BoundedProtocol(HttpToolsProtocol):
         raise _RefusedError
 
     def on_message_begin(self) -> None:
-        """The parser's hook: a request begins."""
+        """Handles the parser's event that a request begins."""
         super().on_message_begin()
         self._in_message = self._in_head = True
         self._received_bytes = self._body_bytes = 0
 
     def on_headers_complete(self) -> None:
-        """The parser's hook: the head of a request is there."""
+        """Handles the parser's event that the head of a request is complete."""
         self._check_size()
         method, version = self.parser.get_method(), self.parser.get_http_version()
         if method == b"CONNECT":
@@ -192,11 +192,11 @@ class BoundedProtocol(HttpToolsProtocol):
         if not self.parser.should_upgrade():
             self._begin_request(keep_alive=version != "1.0" and self.parser.should_keep_alive())
         self._in_head = False
-        # What comes behind the body must not pass for headers (RFC 9110, 6.5.1).
+        # Trailers must not be merged into the headers (RFC 9110, 6.5.1).
         self.headers = []
 
     def _begin_request(self, *, keep_alive: bool) -> None:
-        """Give a request to the application, behind the earlier ones of this connection."""
+        """Passes a request to the application, behind earlier ones of this connection."""
         url = httptools.parse_url(self.url)
         self.scope["path"] = unquote(url.path.decode())
         self.scope["raw_path"] = url.path
@@ -222,12 +222,12 @@ class BoundedProtocol(HttpToolsProtocol):
             self.pipeline.appendleft((self.cycle, self.app))
 
     def on_body(self, body: bytes) -> None:
-        """The parser's hook: a part of the body."""
+        """Handles the parser's event for a part of the body."""
         self._body_bytes += len(body)
         super().on_body(body)
 
     def on_message_complete(self) -> None:
-        """The parser's hook: the request is there."""
+        """Handles the parser's event that the request is complete."""
         self._in_message = False
         self.scope["state"][IS_WHOLE] = True
         if self._arriving is not None:
@@ -241,17 +241,18 @@ class BoundedProtocol(HttpToolsProtocol):
         elif self._in_head:
             self._refuse_request(RequestTimeout())
         else:
-            # Whoever reads the body has a limit of its own and answers; nobody may be reading this one.
+            # A reader of the body has its own limit and answers; here the body may have no reader.
             self._arriving = self.loop.call_later(BODY_SECONDS, self.transport.abort)
 
     def _should_upgrade(self) -> bool:
-        """The server's hook: whether a request that offers an upgrade waits for :meth:`data_received`."""
+        """Returns true, so that a request that offers an upgrade is handled by :meth:`data_received`."""
         return True
 
     def _read_without_upgrade(self, rest: bytes) -> None:
-        """Read a request that offers an upgrade, as Java's client does, as if it did not (RFC 9110, 7.8).
+        """Reads a request that offers an upgrade, as Java's client does, as if it did not (RFC 9110, 7.8).
 
-        The parser takes what follows the head for another protocol, so it is given a head without the offer.
+        The parser takes the bytes after the head for another protocol, so it is given a head without the
+        offer.
         """
         version = self.parser.get_http_version().encode()
         head = [b"%b %b HTTP/%b" % (self.parser.get_method(), self.url, version)]
@@ -261,7 +262,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self.data_received(b"\r\n".join([*head, b"", rest]))
 
     def _refuse_request(self, problem: Problem) -> None:
-        """Answer and close, behind the answers to earlier requests."""
+        """Answers with a problem and closes, behind the answers to earlier requests."""
         cycle = cast(RequestResponseCycle | None, self.cycle)
         if cycle is None or cycle.response_complete:
             if self._in_head:
@@ -280,22 +281,22 @@ class BoundedProtocol(HttpToolsProtocol):
         self._limit_sending()
 
     def on_response_complete(self) -> None:
-        """The server's hook: the answer is written, though perhaps not sent."""
+        """Handles the end of an answer: it is written, though perhaps not sent."""
         super().on_response_complete()
         if self.transport.is_closing():
             self._limit_sending()
 
     def timeout_keep_alive_handler(self) -> None:
-        """The server's hook: nothing came after an answer."""
+        """Closes a connection on which no request followed an answer."""
         self._close_connection()
 
     def pause_writing(self) -> None:
-        """The transport's hook: the caller reads more slowly than it is answered."""
+        """Limits the time to send once the caller reads more slowly than it is answered."""
         super().pause_writing()
         self._limit_sending()
 
     def resume_writing(self) -> None:
-        """The transport's hook: the caller has caught up."""
+        """Cancels the limit once the caller has caught up."""
         super().resume_writing()
         if self._sending is not None and not self.transport.is_closing():
             self._sending.cancel()
@@ -307,7 +308,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
 
 def _build_response(problem: Problem) -> bytes:
-    """A problem of a request that has no path yet, as it goes over the wire."""
+    """Serializes a problem for a request that has no path yet."""
     request_id = secrets.token_hex(8)
     content = to_json(problem_document(problem, instance="", request_id=request_id))
     headers: dict[str, Any] = {

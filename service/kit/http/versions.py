@@ -1,4 +1,4 @@
-"""Changes that say on which version of a row they are based: ETag and If-Match."""
+"""Conditional changes of a version of a row: ETag and If-Match."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any
@@ -10,7 +10,7 @@ from service.kit.http.web import json_response
 
 
 class VersionRequired(PreconditionRequired):
-    """A change needs the version that it is based on."""
+    """A change must name the version of the row that it is based on."""
 
     code, title = "VERSION_REQUIRED", "Send the ETag of the row as If-Match"
 
@@ -26,25 +26,25 @@ IfMatch = Annotated[
 ]
 ETAG: dict[str, Any] = {
     "ETag": {
-        "description": "Strong validator of what was sent.",
+        "description": "Strong validator of the version that is returned.",
         "schema": {"type": "string", "maxLength": 200},
     }
 }
-"""The header of an answer whose row can be changed."""
+"""Header of an answer that contains a row that can be changed."""
 
 
 def build_etag(version: int) -> str:
-    """The strong validator of a version."""
+    """Returns the strong validator of a version."""
     return f'"{version}"'
 
 
 def versioned_response(document: Mapping[str, Any]) -> Response:
-    """A row as JSON, with the validator of its version."""
+    """Returns a row as JSON, with the validator of its version."""
     return json_response(document, headers={"ETag": build_etag(document["version"])})
 
 
 def check_version_match(if_match: str, current: str) -> None:
-    """Refuse a change that is based on another version than the ``current`` one, or on none."""
+    """Refuses a change that is based on another version than ``current``, or on none."""
     if not if_match:
         raise VersionRequired
     if if_match.strip() not in ("*", current):

@@ -1,7 +1,7 @@
 """HTTP without the domain.
 
-Requests are admitted before they are read, bodies validated from their bytes, answers written from their
-type, and errors answered as problem details.
+Requests are admitted before their body is read, bodies are validated from their bytes, answers are serialized
+from their type, and errors are answered as problem details.
 """
 
 import inspect
@@ -46,26 +46,26 @@ LOCATED: dict[int | str, dict[str, Any]] = {
     201: {
         "headers": {
             "Location": {
-                "description": "Address of what was created.",
+                "description": "Address of the resource that was created.",
                 "schema": {"type": "string", "maxLength": 200},
             }
         }
     }
 }
-"""What an operation that creates something answers with."""
+"""OpenAPI response of an operation that creates a resource."""
 
 
 class _PathName(Convertor[str]):
-    """A part of a path up to the colon of a custom method, so that neither is taken for the other."""
+    """A part of a path up to the colon of a custom method, so that neither is mistaken for the other."""
 
     regex = "[^/:]+"
 
     def convert(self, value: str) -> str:
-        """The part as it is."""
+        """Returns the part unchanged."""
         return value
 
     def to_string(self, value: str) -> str:
-        """The part as it is."""
+        """Returns the part unchanged."""
         return value
 
 
@@ -73,28 +73,28 @@ register_url_convertor("name", _PathName())
 
 
 class RenderedJson(bytes):
-    """An answer that its endpoint has already written as JSON, part by part."""
+    """An answer that its endpoint has already serialized as JSON."""
 
 
-_WRONG_PARAMETER = "A parameter of the request is wrong"
+_WRONG_PARAMETER = "A parameter of the request is invalid"
 
 
 def json_response(
     content: object, *, status: int = 200, headers: Mapping[str, str] | None = None
 ) -> Response:
-    """An answer as JSON, by pydantic's serializer."""
+    """Returns an answer as JSON, by pydantic's serializer."""
     return Response(to_json(content), status, headers=dict(headers or {}), media_type="application/json")
 
 
 def csv_response(table: str, name: str) -> Response:
-    """A table as a file of a name."""
+    """Returns a table as a CSV file of the given name."""
     return Response(
         table, media_type="text/csv", headers={"Content-Disposition": f'attachment; filename="{name}.csv"'}
     )
 
 
 def from_state(name: str) -> Any:  # noqa: ANN401
-    """A dependency on what the application has under ``name`` in its state."""
+    """Returns a dependency on the member ``name`` of the application's state."""
 
     async def read(request: Request) -> object:
         return getattr(request.app.state, name)
@@ -105,9 +105,9 @@ def from_state(name: str) -> Any:  # noqa: ANN401
 _T = TypeVar("_T")
 _BODY = "body"
 BODY_BYTES = "body_bytes"
-"""In the state of a request that is answered directly: how long its body is."""
+"""Key in the state of a request that is answered directly: the length of its body in bytes."""
 LARGE_BODY_BYTES = 2**15
-"""Longest body that is read by its shape on the event loop; it takes a millisecond or two."""
+"""Longest body in bytes that is validated on the event loop, which takes a millisecond or two."""
 RouteHandler = Callable[[Request], Awaitable[Response]]
 
 _ERRORS_READ = 2000
@@ -115,7 +115,7 @@ _INSTANCE_LIMIT = 2000
 
 
 def problem_document(problem: Problem, *, instance: str, request_id: str) -> dict[str, Any]:
-    """The members of RFC 9457, and ours."""
+    """Returns the members of RFC 9457 and the service's own."""
     document: dict[str, Any] = {
         "type": build_anchor(problem),
         "title": problem.title,
@@ -130,7 +130,7 @@ def problem_document(problem: Problem, *, instance: str, request_id: str) -> dic
 
 
 def problem_response(problem: Problem, scope: Scope) -> Response:
-    """A problem as a response to the request of ``scope``, as its route shows problems."""
+    """Returns a problem as a response to the request of ``scope``, in the format of its route."""
     route = scope.get("route")
     if isinstance(route, JsonRoute) and route.problem_page is not None:
         return route.problem_page(problem, scope)
@@ -140,9 +140,10 @@ def problem_response(problem: Problem, scope: Scope) -> Response:
 
 
 def _field_path(location: tuple[object, ...], place: Any, *, missing: bool) -> list[object]:  # noqa: ANN401
-    """The location of an error inside ``place``, without the names of union branches on the way.
+    """Returns the path of an error inside ``place``, without the names of union branches on the way.
 
-    A branch is named by a value of its object. Where that is the name of a member too, what follows decides.
+    A branch is named by a value of its object. If that is also the name of a member, the rest of the path
+    decides.
     """
     if not location:
         return []
@@ -159,7 +160,7 @@ def _field_path(location: tuple[object, ...], place: Any, *, missing: bool) -> l
 
 
 def _describe_error(error: Mapping[str, Any]) -> str:
-    """What is wrong, without what was sent."""
+    """Describes an error without repeating the input."""
     context = error.get("ctx", {})
     if error["type"] == "union_tag_invalid":
         return f"{context['discriminator']} must be one of {context['expected_tags']}"
@@ -169,7 +170,7 @@ def _describe_error(error: Mapping[str, Any]) -> str:
 
 
 def build_body_problem(error: ValidationError, body: bytes) -> Problem:
-    """The problem for a body that does not have its shape."""
+    """Builds the problem for a body that does not match its schema."""
     if error.error_count() > _ERRORS_READ:
         detail = f"more than {_ERRORS_READ} members or elements are wrong"
         return Unprocessable(WRONG_SHAPE, FieldError("", "TOO_MANY_ERRORS", detail))
@@ -189,7 +190,7 @@ def build_body_problem(error: ValidationError, body: bytes) -> Problem:
 
 
 class _ValidatedRequest(Request):
-    """A request whose body has been validated; FastAPI passes the value on as it is."""
+    """A request whose body has been validated; FastAPI passes the value on unchanged."""
 
     def __init__(self, request: Request, value: object) -> None:
         super().__init__(request.scope, request.receive)
@@ -205,21 +206,22 @@ class _ValidatedRequest(Request):
 class JsonRoute(APIRoute):
     """Validates a JSON body from its bytes, in the strict mode of JSON.
 
-    FastAPI parses first and validates Python values, in which strictness refuses enums and dates.
+    FastAPI parses first and validates Python values, where strict mode refuses enums and dates.
     """
 
     direct: ASGIApp | None = None
-    """Answers as the route does; of asynchronous endpoints that take only a body and the request, and whose
-    answer is written for them."""
+    """Application that answers like the route, without FastAPI's overhead. Set for asynchronous endpoints
+    that take only a body and the request and return a value to be serialized.
+    """
     _query: Mapping[str, bool]
     stores = True
-    """Whether the operations that are not GET change what is stored."""
+    """True if operations other than GET change stored data."""
     needs: Permission | None = None
-    """What the operations need, where it is not their tag's `read` or `write`."""
+    """Permission that the operations need. Defaults to `read` or `write` of their tag."""
     is_public = False
-    """Whether the body alone says who may do this."""
+    """True if the operation needs no credentials, because the body itself authorizes it."""
     problem_page: Callable[[Problem, Scope], Response] | None = None
-    """Shows a problem to people; without it programs are told."""
+    """Renders a problem as a page. Defaults to problem details in JSON."""
 
     def __init__(self, *args: Any, **options: Any) -> None:  # noqa: ANN401
         super().__init__(*args, **options)
@@ -229,13 +231,16 @@ class JsonRoute(APIRoute):
         self._beginning = self.path.partition("{")[0]
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
-        """Starlette's hook: most of two hundred routes differ before their first parameter."""
+        """Matches a path, comparing the part before its first parameter first.
+
+        That part differs between most of the two hundred routes.
+        """
         if not scope.get("root_path") and not scope["path"].startswith(self._beginning):
             return Match.NONE, {}
         return super().matches(scope)
 
     def get_route_handler(self) -> RouteHandler:  # type: ignore[override]
-        """FastAPI's hook: what answers a request to this route."""
+        """Returns the handler of this route for FastAPI."""
         handle: RouteHandler = super().get_route_handler()
         self._query = _list_query_parameters(self.dependant)
         if self.body_field is None:
@@ -251,18 +256,18 @@ class JsonRoute(APIRoute):
         return _wrap_validation(handle, body)
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Starlette's hook: answer a request whose path matches."""
+        """Answers a request whose path matches."""
         if scope["method"] in (self.methods or ()):
             await self.admit(scope)
         await super().handle(scope, receive, send)
 
     async def let_in(self, scope: Scope) -> None:
-        """Refuse whoever may not make the request."""
+        """Authenticates and authorizes the caller."""
         admission: Admission = scope["app"].state.admission
         await admission.admit(scope, self.permission)
 
     async def admit(self, scope: Scope) -> None:
-        """Refuse a request that may not be made, or names parameters that there are not."""
+        """Refuses a request that is not permitted or has unknown query parameters."""
         if not self.is_public:
             await self.let_in(scope)
         if scope["query_string"]:
@@ -270,19 +275,19 @@ class JsonRoute(APIRoute):
 
 
 class ReadOnlyRoute(JsonRoute):
-    """A route that answers and stores nothing, whatever its method."""
+    """A route that stores nothing, whatever its method."""
 
     stores = False
 
 
 class PublicRoute(JsonRoute):
-    """A route for callers without credentials: its endpoint says who they are, and counts refusals."""
+    """A route for callers without credentials: its endpoint authenticates them and counts refusals."""
 
     is_public = True
 
 
 def _list_query_parameters(dependant: Dependant) -> dict[str, bool]:
-    """Whether each query parameter of an endpoint may be repeated."""
+    """Maps each query parameter of an endpoint to true if it may be repeated."""
     return {
         field.alias: get_origin(field.field_info.annotation) is list
         for field in get_flat_params(dependant)
@@ -291,7 +296,7 @@ def _list_query_parameters(dependant: Dependant) -> dict[str, bool]:
 
 
 def _check_query(query: bytes, parameters: Mapping[str, bool]) -> None:
-    """Refuse parameters that the endpoint does not have, and single ones that come twice."""
+    """Refuses unknown parameters, and parameters that are repeated though they may not be."""
     given = Counter(name for name, _ in parse_qsl(query.decode("latin-1"), keep_blank_values=True))
     unknown = [
         FieldError(build_pointer(["query", name]), "EXTRA_FORBIDDEN", "there is no such parameter")
@@ -299,7 +304,7 @@ def _check_query(query: bytes, parameters: Mapping[str, bool]) -> None:
         if name not in parameters
     ]
     repeated = [
-        FieldError(build_pointer(["query", name]), "REPEATED", "the parameter may be given once")
+        FieldError(build_pointer(["query", name]), "REPEATED", "the parameter may be given only once")
         for name, times in given.items()
         if times > 1 and not parameters.get(name, True)
     ]
@@ -327,7 +332,7 @@ def _build_background_runner(request: Request) -> WorkOffloader:
 
 
 OffloadedWork = Annotated[WorkOffloader, Depends(_build_background_runner)]
-"""For an endpoint whose work takes long."""
+"""Runs the long work of an endpoint."""
 
 
 async def _run_in_thread(do: Callable[[], _T], /) -> _T:
@@ -340,11 +345,11 @@ def _select_runner(request: Request) -> WorkOffloader:
 
 
 OffloadedLargeWork = Annotated[WorkOffloader, Depends(_select_runner)]
-"""For an endpoint whose work takes long where its body is large; that of small ones waits for nobody."""
+"""Runs the work of an endpoint that is long only for a large body; a small one does not wait in the queue."""
 
 
 async def _read_value(request: Request, raw: bytes, read: Callable[[bytes], Any]) -> Any:  # noqa: ANN401
-    """A body by its shape; a large one beside the event loop."""
+    """Validates a body; a large one outside the event loop."""
     if len(raw) <= LARGE_BODY_BYTES:
         return read(raw)
     return await _build_background_runner(request)(partial(read, raw))
@@ -401,11 +406,11 @@ def _get_raw_body(request: Request) -> bytes:
 
 
 RawBody = Annotated[bytes, Depends(_get_raw_body)]
-"""The body as it was sent, for an endpoint that keeps it or checks its digest."""
+"""The raw bytes of the body, for an endpoint that stores them or checks their digest."""
 
 
 class DirectRoutes:
-    """Middleware that answers for direct routes, past the router and FastAPI's solver of dependencies.
+    """Middleware that answers direct routes without the router and FastAPI's resolution of dependencies.
 
     Those, and the layers before them, take a third of the time of a small answer.
     """
@@ -423,7 +428,7 @@ class DirectRoutes:
         }
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer, or pass on what other routes answer."""
+        """Answers a direct route, or passes the request on."""
         found = self._routes.get((scope["method"], scope["path"])) if scope["type"] == "http" else None
         if found is None:
             await self._app(scope, receive, send)
@@ -433,7 +438,7 @@ class DirectRoutes:
         try:
             await route.admit(scope)
             await answer(scope, receive, send)
-        except Exception as error:  # noqa: BLE001  # the handlers say which they know
+        except Exception as error:  # noqa: BLE001  # the handlers decide which they know
             handled = ExceptionMiddleware(_build_raising_app(error), self._handlers)
             await handled(scope, receive, send)
 
@@ -447,14 +452,14 @@ def _build_raising_app(error: Exception) -> ASGIApp:
 
 
 def build_route_class(needs: Permission) -> type[JsonRoute]:
-    """A kind of route whose operations all need one permission."""
+    """Builds a class of routes whose operations all need one permission."""
     return type("NeedingRoute", (JsonRoute,), {"needs": needs})
 
 
 def api_router(prefix: str, *, tag: str, route_class: type[JsonRoute] = JsonRoute) -> APIRouter:
-    """A router of JSON routes whose operations are called as their functions.
+    """Builds a router of JSON routes whose operation ids are the names of their functions.
 
-    An operation needs the scope ``tag:read``, or ``tag:write`` where it stores something.
+    An operation needs the scope ``tag:read``, or ``tag:write`` if it stores data.
     """
     return APIRouter(
         prefix=prefix,
@@ -465,10 +470,10 @@ def api_router(prefix: str, *, tag: str, route_class: type[JsonRoute] = JsonRout
 
 
 def add_routes(app: FastAPI, router: APIRouter) -> None:
-    """Add a router's routes as the app's own.
+    """Adds a router's routes as the app's own.
 
-    Included routers are matched in a tree that FastAPI builds on first use: a tenth of a second for
-    each, and some ten microseconds for every request.
+    Included routers are matched in a tree that FastAPI builds on first use: a tenth of a second for each, and
+    some ten microseconds for every request.
     """
     app.router.routes.extend(router.routes)
 
@@ -477,7 +482,7 @@ _BY_STATUS: Mapping[int, type[Problem]] = {404: NotFound, 405: MethodNotAllowed}
 
 
 def _list_allowed_methods(request: Request) -> str:
-    """Every method of this address; the router knows those of the first route only."""
+    """Returns every method of this address; the router knows only those of the first matching route."""
     routes = [route for route in request.app.routes if isinstance(route, APIRoute)]
     matching = (route for route in routes if route.matches(request.scope)[0] is not Match.NONE)
     methods = {method for route in matching for method in route.methods or ()}
@@ -508,7 +513,7 @@ async def _on_parameters(request: Request, error: RequestValidationError) -> Res
 
 
 def install_problem_handlers(app: FastAPI) -> None:
-    """Answer every expected error of ``app`` as a problem."""
+    """Makes ``app`` answer every expected error as a problem."""
     app.exception_handler(Problem)(_on_problem)
     app.exception_handler(HTTPException)(_on_http_exception)
     app.exception_handler(RequestValidationError)(_on_parameters)

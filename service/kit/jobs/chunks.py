@@ -1,4 +1,4 @@
-"""One chunk of a job: run under its lease, and what comes of it written with the token."""
+"""Execution of one chunk of a job under its lease. The outcome is written with the fencing token."""
 
 import logging
 import random
@@ -34,7 +34,7 @@ ChunkOutcome = ContinueJob | CompletedJob | FailedChunk
 ABANDONED = FailedChunk(
     "ABANDONED", "No attempt came to an end: its process was killed or lost its lease.", is_final=True
 )
-UNWRITABLE = FailedChunk("OUTCOME_UNWRITABLE", "The database does not take what the job returned.")
+UNWRITABLE = FailedChunk("OUTCOME_UNWRITABLE", "The result of the job cannot be stored in the database.")
 
 
 class ClaimedJob(NamedTuple):
@@ -79,7 +79,7 @@ def _parse_arguments(kind: RunnableJobType[Any], row: JobRow) -> BaseModel:
 
 
 def _to_failure(claimed: ClaimedJob, error: Exception) -> FailedChunk:
-    # Messages of errors can repeat what was sent; only those made for callers are kept or logged.
+    # Messages of errors may repeat the input; only those written for callers are stored or logged.
     match error:
         case JobError():
             failed = FailedChunk(error.code, error.summary, error.is_final)
@@ -96,7 +96,7 @@ def _to_failure(claimed: ClaimedJob, error: Exception) -> FailedChunk:
 
 
 def record_outcome(session: Writer, claimed: ClaimedJob, outcome: ChunkOutcome) -> None:
-    """Write what came of a chunk, if the lease still stands."""
+    """Writes the outcome of a chunk if the lease still stands."""
     match outcome:
         case CompletedJob():
             values = {"result": dict(outcome.result), "finished_at": leases.get_database_time()}
@@ -112,7 +112,7 @@ def record_outcome(session: Writer, claimed: ClaimedJob, outcome: ChunkOutcome) 
 
 
 def _continue_job(session: Writer, claimed: ClaimedJob, delay: float | None, **values: Any) -> None:  # noqa: ANN401
-    """Let the job wait for its next chunk, unless it is cancelled or, without a delay, dead."""
+    """Schedules the next chunk of the job, unless it is cancelled or, without a delay, dead."""
     lease = claimed.hold.lease
     row = leases.write_row(session, JobRow, lease, **values)
     if row.cancel_requested:
@@ -124,12 +124,15 @@ def _continue_job(session: Writer, claimed: ClaimedJob, delay: float | None, **v
 
 
 def _compute_backoff(claimed: ClaimedJob) -> float:
-    """Full jitter: anything up to a bound that doubles, so that what failed together comes back apart."""
+    """Returns a delay with full jitter, up to a bound that doubles.
+
+    Jobs that failed together are so retried apart.
+    """
     kind, attempt = claimed.kind, claimed.row.attempt
     doubled = kind.backoff.total_seconds() * 2.0 ** min(attempt - 1, 60)
     return random.uniform(0.0, min(doubled, kind.longest_backoff.total_seconds()))  # noqa: S311  # no secret
 
 
 def release_job(session: Writer, claimed: ClaimedJob) -> None:
-    """Give back what this process will not finish; the attempt does not count."""
+    """Releases a job that this process will not finish; the attempt does not count."""
     leases.release_row(session, JobRow, claimed.hold.lease, delay=0.0, attempt=JobRow.attempt - 1)

@@ -1,6 +1,6 @@
-"""Events that others are told of: rows written in the transaction of what they tell, each published by a job.
+"""Events of tenants: rows written in the transaction of their cause, each published by a job.
 
-Whoever brings something about writes its event here and knows nobody who listens.
+A feature that causes an event writes it here and does not know its listeners.
 """
 
 from collections.abc import Mapping
@@ -33,7 +33,7 @@ class EventRow(Base):
 
 
 class EventToPublish(BaseModel):
-    """Which event."""
+    """Arguments of the job that publishes an event."""
 
     event_id: str
 
@@ -46,9 +46,9 @@ PUBLISH: Final = JobType(name="events.publish", arguments=EventToPublish)
 def emit_event(
     session: Writer, tenant_id: str, type_: str, data: Mapping[str, Any], *, once_for: str = ""
 ) -> str:
-    """Write an event and ask for it to be published; its id.
+    """Writes an event, enqueues the job that publishes it and returns its id.
 
-    What is told ``once_for`` something is not told for it again.
+    A second event with the same ``once_for`` is not written again.
     """
     event_id = sha256(f"{type_} {once_for}".encode()).hexdigest()[:32] if once_for else uuid4().hex
     if write_event(session, tenant_id, type_, data, event_id=event_id):
@@ -61,18 +61,18 @@ def emit_event(
 def write_event(
     session: Writer, tenant_id: str, type_: str, data: Mapping[str, Any], *, event_id: str
 ) -> bool:
-    """Write an event that nobody has to publish, unless it is there already; whether it was new."""
+    """Writes an event that need not be published, unless it exists already. Returns true if it was new."""
     values = {"type": type_, "data": dict(data), "occurred_at": now()}
     return insert_new(session, EventRow, tenant_id=tenant_id, id=event_id, **values)
 
 
 def get_event(session: Session, tenant_id: str, event_id: str) -> EventRow | None:
-    """An event of a tenant."""
+    """Returns an event of a tenant."""
     return session.get(EventRow, (tenant_id, event_id))
 
 
 def delete_expired_events(session: Writer) -> int:
-    """Delete events that nobody asks for any more; their number."""
+    """Deletes expired events and returns their number."""
     key = (EventRow.tenant_id, EventRow.id)
     old = select(*key).where(EventRow.occurred_at <= now() - KEPT).limit(_EXPIRED_AT_ONCE)
     return len(session.execute(delete(EventRow).where(tuple_(*key).in_(old)).returning(EventRow.id)).all())

@@ -1,4 +1,4 @@
-"""What a kind of job is, what its run function is given, and what it returns."""
+"""Kinds of jobs, the arguments of their run functions and the outcomes that these return."""
 
 import threading
 import time
@@ -58,7 +58,7 @@ class JobLease:
 
     @property
     def should_stop(self) -> bool:
-        """Whether the job is cancelled, the lease has ended, or the process stops."""
+        """True if the job is cancelled, the lease has ended, or the process stops."""
         return self.is_cancelled or self.stopping.is_set() or time.monotonic() > self.ends_at
 
 
@@ -76,14 +76,14 @@ class JobChunk(Generic[JobArguments]):
 
     @property
     def should_stop(self) -> bool:
-        """Whether a chunk that takes long should return what it has."""
+        """True if a chunk that takes long should return its progress so far."""
         return self.hold.should_stop
 
     @contextmanager
     def open_writer(self, progress: JobDocument | None = None) -> Iterator[Writer]:
         """A write transaction that is undone if the lease is lost.
 
-        What it writes happens once if ``progress`` says so: a chunk that is repeated, be it the last one,
+        Its writes happen exactly once if ``progress`` records them: a repeated chunk, even the last one,
         starts from there.
         """
         values = {} if progress is None else {"progress": dict(progress)}
@@ -95,7 +95,7 @@ class JobChunk(Generic[JobArguments]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobType(Generic[JobArguments]):
-    """A kind of job as those know it who ask for it, which may be left of those who can do it."""
+    """A kind of job as its callers know it. They need not import the code that runs it."""
 
     name: str
     arguments: type[JobArguments]
@@ -107,7 +107,7 @@ class RunnableJobType(JobType[JobArguments]):
 
     run: Callable[[JobChunk[JobArguments]], ContinueJob | CompletedJob]
     concurrency: int | None = None
-    """How many run at a time, over all processes."""
+    """Most jobs that run at a time, over all processes. Defaults to no limit."""
     attempts: int = 10
     """Starts without progress, crashes included, after which the job is dead."""
     backoff: timedelta = timedelta(seconds=1)
@@ -115,5 +115,5 @@ class RunnableJobType(JobType[JobArguments]):
     longest_backoff: timedelta = timedelta(minutes=15)
     lease: timedelta = timedelta(seconds=30)
     retention: timedelta = timedelta(days=7)
-    """How long a job is kept once done or cancelled."""
+    """Time during which a job is kept once it is done or cancelled."""
     dead_retention: timedelta = timedelta(days=90)

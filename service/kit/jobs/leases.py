@@ -1,13 +1,13 @@
-"""The one lease mechanism: rows that wait, are claimed for a time, and whose holder proves itself by a token.
+"""The lease mechanism: rows that wait, are claimed for a time, and whose holder proves itself by a token.
 
 A row may be claimed from ``due_at`` on: its due time while it waits, the end of its lease while it runs. So
 an expired lease is simply claimable, whoever held it. Every claim raises the fencing token, and every later
-write carries it: what a holder writes after another has claimed the row is refused as :class:`LeaseLost`.
+write carries it: a write of a holder after another has claimed the row is refused as :class:`LeaseLost`.
 
-Times are the database's, read in the statement that uses them; hosts may disagree about theirs. A time that
-was set as a span from then on is kept with that span. Once the clock has been set back, such a time lies
-further ahead than its span and :func:`repair_spans` counts the span anew: no row is held back by the step,
-and a holder that renews keeps its lease.
+Times are the database's, read in the statement that uses them, because hosts may disagree. A time that was
+set as a span from now is stored with that span. Once the clock has been set back, such a time lies further
+ahead than its span and :func:`repair_spans` counts the span anew: no row is held back by the step, and a
+holder that renews keeps its lease.
 """
 
 from datetime import datetime
@@ -27,7 +27,7 @@ RUNNING = "running"
 
 
 class LeaseLost(Exception):
-    """The lease has ended or another holder has claimed the row: what was to be written is not."""
+    """The lease has ended or another holder has claimed the row; nothing was written."""
 
 
 class RowLease(NamedTuple):
@@ -45,7 +45,7 @@ class LeasedColumns:
     state: Mapped[str] = mapped_column(String(20), default=WAITING)
     due_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
     span_seconds: Mapped[float | None] = mapped_column(Float)
-    """The span that ``due_at`` was set ahead by; absent where it is a date that somebody named."""
+    """Span in seconds that ``due_at`` was set ahead by; absent where it is a fixed date."""
     attempt: Mapped[int] = mapped_column(Integer, default=0)
     fencing_token: Mapped[int] = mapped_column(BigInteger, default=0)
 
@@ -84,17 +84,17 @@ def _sqlite_clock(element: _Clock, compiler: SQLCompiler, **options: Any) -> str
 
 
 def get_time_after(seconds: float | SQLColumnExpression[float | None]) -> ColumnElement[datetime]:
-    """The database's time some seconds from now."""
+    """Returns the database's time some seconds from now."""
     return _Clock(literal(seconds, Float) if isinstance(seconds, int | float) else seconds)
 
 
 def get_database_time() -> ColumnElement[datetime]:
-    """The database's time."""
+    """Returns the database's time."""
     return get_time_after(0.0)
 
 
 def read_database_time(session: Session) -> datetime:
-    """The database's time now, not that at which the transaction began."""
+    """Reads the database's current time, not that of the start of the transaction."""
     return session.scalars(select(get_database_time())).one()
 
 
@@ -109,7 +109,7 @@ def claim_row(
     seconds: float,
     **values: Any,  # noqa: ANN401
 ) -> LeasedRow | None:
-    """Claim the most overdue row that meets ``conditions``, or None: one conditional statement."""
+    """Claims the most overdue row that meets ``conditions``, in one statement; None if there is none."""
     candidate = (
         select(table.id)
         .where(table.due_at <= get_database_time(), *conditions)
@@ -157,7 +157,7 @@ def renew_lease(
     seconds: float,
     **values: Any,  # noqa: ANN401
 ) -> LeasedRow:
-    """Hold on for ``seconds`` from now. A lease that has ended is not taken up again."""
+    """Extends the lease to ``seconds`` from now. A lease that has ended is not renewed."""
     return write_row(
         session,
         table,
@@ -177,7 +177,7 @@ def release_row(
     delay: float,
     **values: Any,  # noqa: ANN401  # noqa: ANN401
 ) -> LeasedRow:
-    """Give the row back, to be claimed after ``delay`` seconds."""
+    """Releases the row, which may be claimed again after ``delay`` seconds."""
     return write_row(session, table, lease, state=WAITING, **_build_due_values(delay), **values)
 
 
@@ -189,7 +189,7 @@ def finish_row(
 
 
 def repair_spans(session: Writer, table: type[LeasedColumns]) -> None:
-    """Count spans anew that lie further ahead than they are long: the clock has been set back."""
+    """Counts spans anew that lie further ahead than they are long, because the clock has been set back."""
     anew = get_time_after(table.span_seconds)
     ahead = (table.span_seconds.is_not(None), table.due_at > anew)
     session.execute(update(table).where(*ahead).values(due_at=anew))

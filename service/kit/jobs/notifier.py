@@ -1,6 +1,6 @@
-"""Wakes those who look for work: an event in this process and, on PostgreSQL, a notification to the others.
+"""Notification of the threads that look for work: an event in this process and, on PostgreSQL, to others.
 
-A bell saves waiting and nothing else: who misses it finds the work at the next look.
+A notification only saves waiting: a process that misses it finds the work at its next poll.
 """
 
 import logging
@@ -19,7 +19,7 @@ _logger = logging.getLogger(__name__)
 
 
 class JobNotifier(threading.Event):
-    """Rings when a transaction of this process has asked for work."""
+    """Is set when a transaction of this process has enqueued work."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -32,7 +32,7 @@ _bells: WeakSet[JobNotifier] = WeakSet()
 
 
 def notify_after_commit(session: Writer) -> None:
-    """Ring every bell once the transaction of ``session`` is committed."""
+    """Sets every notifier once the transaction of ``session`` is committed."""
     if session.get_bind().dialect.name == "postgresql":
         session.execute(select(func.pg_notify(_CHANNEL, "")))
     session.info[_CHANNEL] = True
@@ -51,14 +51,14 @@ def _notify_all() -> None:
 
 
 def listen_for_jobs(database: Database, closed: threading.Event) -> None:
-    """Ring every bell at each notification of PostgreSQL, across restarts of the server, until ``closed``.
+    """Sets every notifier at each notification of PostgreSQL, across restarts, until ``closed``.
 
-    A notification also lets it see that it is closed.
+    A notification also makes it notice that it is closed.
     """
     while not closed.is_set():
         try:
             _listen_once(database, closed)
-        except Exception as error:  # noqa: BLE001  # whatever ends the connection, the next one is tried
+        except Exception as error:  # noqa: BLE001  # any error ends the connection; the next one is tried
             _logger.warning("not listening for jobs: %s", type(error).__name__)
             closed.wait(_PAUSE_SECONDS)
 

@@ -1,4 +1,4 @@
-"""Every query of the background jobs."""
+"""Queries of the background jobs."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
@@ -18,7 +18,7 @@ from service.kit.jobs.leases import RUNNING, WAITING
 from service.kit.jobs.notifier import notify_after_commit
 from service.kit.jobs.tables import CANCELLED, DEAD, DONE, JobRow
 
-_TURNS = 0x1A0B  # class of the advisory locks under which claims of a limited kind take turns
+_TURNS = 0x1A0B  # class of the advisory locks that serialize claims of a limited kind
 
 
 def enqueue_job(
@@ -30,9 +30,9 @@ def enqueue_job(
     effect_key: str,
     due_at: datetime | None = None,
 ) -> str:
-    """Ask for a job in the caller's transaction, due at once or at a date; its id.
+    """Enqueues a job in the caller's transaction, due at once or at a date, and returns its id.
 
-    Asked again for the same effect, it is the job that is there already, finished or not.
+    If a job for the same effect exists already, finished or not, its id is returned.
     """
     is_postgresql = session.get_bind().dialect.name == "postgresql"
     inserting = postgresql.insert(JobRow) if is_postgresql else sqlite.insert(JobRow)
@@ -55,7 +55,7 @@ def enqueue_job(
 
 
 class JobQueueState(NamedTuple):
-    """How a kind stands: the time now, when its next row may be claimed, and how many run."""
+    """State of the queue of a kind: the time now, the time of its next claim, and its running jobs."""
 
     kind: str
     now: datetime
@@ -70,7 +70,7 @@ def _count_running(kind: str) -> Select[int]:
 
 @cache
 def _select_queues(kinds: tuple[str, ...]) -> CompoundSelect[Any]:
-    # Made once: making it costs more than running it, every second of an idle process.
+    # Cached: building it costs more than running it, every second of an idle process.
     def select_queue(kind: str) -> Select[Any]:
         due = select(JobRow.due_at).where(JobRow.kind == kind, JobRow.due_at.is_not(None))
         first = due.order_by(JobRow.due_at).limit(1).scalar_subquery()
@@ -82,12 +82,12 @@ def _select_queues(kinds: tuple[str, ...]) -> CompoundSelect[Any]:
 
 
 def list_queues(session: Reader, kinds: Iterable[str]) -> list[JobQueueState]:
-    """How each of ``kinds`` stands."""
+    """Returns the state of each queue of ``kinds``."""
     return [JobQueueState(*row) for row in session.execute(_select_queues(tuple(kinds)))]
 
 
 def claim_job(session: Writer, kind: RunnableJobType[Any]) -> JobRow | None:
-    """Claim the most overdue job of ``kind``, unless as many run as may."""
+    """Claims the most overdue job of ``kind``, unless its limit of running jobs is reached."""
     conditions = [JobRow.kind == kind.name]
     if kind.concurrency is not None:
         if session.get_bind().dialect.name == "postgresql":
@@ -98,7 +98,7 @@ def claim_job(session: Writer, kind: RunnableJobType[Any]) -> JobRow | None:
 
 
 def get_job(session: Session, tenant_id: str, job_id: str) -> JobRow:
-    """A job of the tenant."""
+    """Returns a job of the tenant."""
     return _require_job(session, select(JobRow).where(JobRow.tenant_id == tenant_id, JobRow.id == job_id))
 
 
@@ -118,7 +118,7 @@ def list_page(
     after: tuple[datetime, str] | None = None,
     limit: int,
 ) -> Sequence[JobRow]:
-    """Jobs of the tenant, the newest first, behind the creation time and id ``after``."""
+    """Returns jobs of the tenant, newest first, behind the creation time and id ``after``."""
     statement = select(JobRow).where(JobRow.tenant_id == tenant_id)
     if kinds:
         statement = statement.where(JobRow.kind.in_(kinds))
@@ -146,7 +146,7 @@ def _lock_job(session: Writer, tenant_id: str, job_id: str) -> JobRow:
 
 
 def cancel_job(session: Writer, tenant_id: str, job_id: str) -> JobRow:
-    """Cancel a job: one that runs at the end of its chunk, any other at once."""
+    """Cancels a job: a running one at the end of its chunk, any other at once."""
     row = _lock_job(session, tenant_id, job_id)
     if row.state == DONE:
         raise Conflict("The job is done")
@@ -159,9 +159,9 @@ def cancel_job(session: Writer, tenant_id: str, job_id: str) -> JobRow:
 
 
 def cancel_waiting_jobs(session: Writer, tenant_id: str, kinds: Iterable[str], effects: str) -> None:
-    """Cancel the jobs of some kinds that wait and whose effect key begins with ``effects``.
+    """Cancels the waiting jobs of some kinds whose effect key begins with ``effects``.
 
-    Those that run are left alone: their holders may be waiting for what the caller has locked.
+    Running jobs are left alone: their holders may be waiting for rows that the caller has locked.
     """
     of_them = (
         JobRow.tenant_id == tenant_id,
@@ -175,7 +175,7 @@ def cancel_waiting_jobs(session: Writer, tenant_id: str, kinds: Iterable[str], e
 
 
 def retry_job(session: Writer, tenant_id: str, job_id: str) -> JobRow:
-    """Let a dead job run again, from where it stands, with all its attempts."""
+    """Requeues a dead job from its last progress, with all its attempts."""
     row = _lock_job(session, tenant_id, job_id)
     if row.state != DEAD:
         raise Conflict("The job is not dead")
@@ -185,7 +185,7 @@ def retry_job(session: Writer, tenant_id: str, job_id: str) -> JobRow:
 
 
 def delete_expired_jobs(session: Writer, kind: RunnableJobType[Any], *, limit: int) -> int:
-    """Delete jobs of ``kind`` that have been kept long enough; how many."""
+    """Deletes jobs of ``kind`` that have been kept long enough, and returns their number."""
 
     def match_finished(state: str, seconds: float) -> Any:  # noqa: ANN401
         return and_(JobRow.state == state, JobRow.finished_at <= leases.get_time_after(-seconds))
@@ -201,13 +201,13 @@ def delete_expired_jobs(session: Writer, kind: RunnableJobType[Any], *, limit: i
 
 
 def get_last_done(session: Reader, kind: str) -> JobRow | None:
-    """The job of a kind that was last done, as long as it is kept."""
+    """Returns the job of a kind that was done last, as long as it is kept."""
     done = select(JobRow).where(JobRow.kind == kind, JobRow.state == DONE)
     return session.scalars(done.order_by(JobRow.finished_at.desc()).limit(1)).first()
 
 
 class JobCount(NamedTuple):
-    """How many jobs of a kind are in a state, and for how long the first of them has been due."""
+    """Number of jobs of a kind in a state, and the seconds that the first of them is overdue."""
 
     kind: str
     state: str
@@ -216,7 +216,7 @@ class JobCount(NamedTuple):
 
 
 def count_jobs(session: Reader) -> list[JobCount]:
-    """Every kind and state that has jobs, those of unknown kinds too."""
+    """Counts the jobs of every kind and state, unknown kinds included."""
     statement = select(
         JobRow.kind, JobRow.state, func.count(), func.min(JobRow.due_at), leases.get_database_time()
     ).group_by(JobRow.kind, JobRow.state)

@@ -1,8 +1,8 @@
 """Threads that look for jobs, run them, and hold their leases.
 
-One thread at a time looks for work and goes off with what it has claimed; the next in line then looks. A
-thread of its own renews the leases of what runs. None of them ends before :meth:`JobRunner.stop`, whatever
-the database does meanwhile.
+One thread at a time looks for work and runs the job that it claims; then the next thread looks. A separate
+thread renews the leases of running jobs. None of them ends before :meth:`JobRunner.stop`, whatever happens to
+the database meanwhile.
 """
 
 import contextlib
@@ -67,7 +67,7 @@ class JobRunner:
 
     @staticmethod
     def _build_thread(target: Any, name: str) -> threading.Thread:  # noqa: ANN401
-        # A chunk that does not end must not keep the process from ending: its lease does.
+        # A chunk that does not end must not keep the process from ending; its lease expires.
         return threading.Thread(target=target, name=name, daemon=True)
 
     def start(self) -> None:
@@ -76,12 +76,12 @@ class JobRunner:
             thread.start()
 
     def ask_to_stop(self) -> None:
-        """Claim nothing more."""
+        """Stops claiming jobs."""
         self._stopping.set()
         self._bell.set()
 
     def stop(self, grace_seconds: float) -> None:
-        """Claim nothing more, let chunks end for ``grace_seconds``, and give back the rest."""
+        """Stops claiming jobs, lets chunks end for ``grace_seconds``, and releases the rest."""
         deadline = time.monotonic() + grace_seconds
         self.ask_to_stop()
         for thread in self._workers:
@@ -104,14 +104,14 @@ class JobRunner:
                 self._run_job(claimed)
 
     def _claim_next(self) -> ClaimedJob | None:
-        """Wait for something to do; None when there is nothing more to claim."""
+        """Waits for a job and claims it; returns None once the runner stops."""
         while True:
             self._bell.clear()
-            if self._stopping.is_set():  # asked for after this, it has rung the bell
+            if self._stopping.is_set():  # a stop after this line has set the notifier
                 return None
             try:
                 claimed, wait = self._look_for_work()
-            except Exception as error:  # noqa: BLE001  # the database comes back, this thread would not
+            except Exception as error:  # noqa: BLE001  # the database recovers, an ended thread would not
                 _logger.warning("not looking for jobs: %s", type(error).__name__)
                 self._stopping.wait(ERROR_PAUSE_SECONDS)
                 continue
@@ -120,7 +120,7 @@ class JobRunner:
             self._bell.wait(wait)
 
     def _look_for_work(self) -> tuple[ClaimedJob | None, float]:
-        """What was claimed, or how long to wait."""
+        """Returns the claimed job, or the seconds to wait."""
         with self._database.open_reader() as session:
             found = repository.list_queues(session, self._kinds)
         now = found[0].now
@@ -130,7 +130,8 @@ class JobRunner:
             return None, 0.0
         self._latest = now
         wait = self._poll_seconds
-        # The kind that runs least goes first, so that a long queue of one holds up no other.
+        # The kind with the fewest running jobs goes first, so that a long queue of one kind holds up no
+        # other.
         for queue in sorted(filter(self._has_room, found), key=_least_running):
             if queue.due_at is None:
                 continue
@@ -146,7 +147,7 @@ class JobRunner:
         return limit is None or queue.running < limit
 
     def _begin_schedules(self) -> None:
-        """At the start, and once the clock has been set back: mend times and have every schedule waiting."""
+        """Repairs times and enqueues every schedule, at the start and once the clock has been set back."""
         with self._database.open_writer() as session:
             leases.repair_spans(session, JobRow)
             for schedule in self._schedules:
@@ -177,14 +178,14 @@ class JobRunner:
             self._bell.set()  # there is room now, and perhaps a next chunk
 
     def _record_outcome(self, claimed: ClaimedJob, outcome: ChunkOutcome) -> None:
-        """Write the outcome, however long the database is away: it counts unless the row is claimed again."""
+        """Writes the outcome, however long the database is away; it is valid until another claim."""
         while not self._closed.is_set():
             try:
                 with self._database.open_writer() as session:
                     chunks.record_outcome(session, claimed, outcome)
             except LeaseLost:
                 raise
-            except Exception as error:  # noqa: BLE001  # this thread goes on, whatever was returned
+            except Exception as error:  # noqa: BLE001  # this thread continues, whatever was returned
                 _logger.warning("outcome of job %s not written: %s", claimed.row.id, type(error).__name__)
                 if not isinstance(error, _UNAVAILABLE):
                     outcome = UNWRITABLE

@@ -1,6 +1,6 @@
-"""Schedules: each is a job that never ends and asks, at every tick, for one job under the tick's key.
+"""Schedules: each is a job that never ends and enqueues one job at every tick, under the tick's key.
 
-A stop makes it late, not many: it fires once for all the ticks that it missed.
+After a stop it fires once, late, for all the ticks that it missed.
 """
 
 from collections.abc import Iterable
@@ -18,7 +18,7 @@ from service.kit.security.principals import SYSTEM_TENANT
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _WITHOUT_LIMIT = 2**31
-_LEASE = timedelta(seconds=10)  # how long ticks are held up when a process is killed while it fires one
+_LEASE = timedelta(seconds=10)  # longest delay of ticks if a process is killed while it fires one
 _EXPIRED_AT_ONCE = 500
 
 
@@ -45,7 +45,7 @@ class JobSchedule:
         )
 
     def begin(self, session: Writer) -> None:
-        """Have the schedule wait for its ticks, if it does not yet."""
+        """Enqueues the job that waits for the ticks, unless it exists already."""
         enqueue_job(session, self.kind, NoArguments(), tenant_id=SYSTEM_TENANT, effect_key=self.name)
 
     def _run_tick(self, job: JobChunk[NoArguments]) -> ContinueJob:
@@ -58,7 +58,7 @@ class JobSchedule:
 
 
 def build_retention(kinds: Iterable[RunnableJobType[Any]]) -> JobSchedule:
-    """Every hour, delete finished jobs of ``kinds`` that have been kept long enough."""
+    """Returns a schedule that deletes finished jobs of ``kinds`` every hour, once their retention is over."""
 
     def delete_expired(job: JobChunk[NoArguments]) -> ContinueJob | CompletedJob:
         with job.open_writer() as session:

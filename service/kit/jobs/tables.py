@@ -17,7 +17,7 @@ _IS_RUNNING = text(f"state = '{RUNNING}'")
 
 
 class JobRow(LeasedColumns, Base):
-    """One job: what is to be done, how far it is, and how it ended."""
+    """A job: its arguments, its progress and its result or error."""
 
     __tablename__ = "background_jobs"
     __table_args__ = (
@@ -30,13 +30,13 @@ class JobRow(LeasedColumns, Base):
 
     kind: Mapped[str] = mapped_column(String(100))
     effect_key: Mapped[str] = mapped_column(String(200))
-    """What the job brings about: asked for twice, it is one job."""
+    """Key of the effect of the job: two requests for one effect are one job."""
     arguments: Mapped[dict[str, Any]] = mapped_column(Json)
     progress: Mapped[dict[str, Any]] = mapped_column(Json, default=dict)
     result: Mapped[dict[str, Any]] = mapped_column(Json, default=dict)
     cancel_requested: Mapped[bool] = mapped_column(Boolean, default=False)
     error_code: Mapped[str | None] = mapped_column(String(100))
     error_summary: Mapped[str | None] = mapped_column(String(500))
-    """Of the last attempt that failed; never holds what was sent or received."""
+    """Summary of the last failed attempt; never contains data that was sent or received."""
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)
     finished_at: Mapped[datetime | None] = mapped_column(UtcDateTime)

@@ -1,7 +1,7 @@
 """Credentials as text: ``<prefix>_<id>_<secret><checksum>``.
 
-The checksum tells a mistyped credential from a wrong one, and lets scanners of leaked secrets match. Only a
-keyed digest of a credential is kept; one has 256 random bits, so no slow hash is needed.
+The checksum distinguishes a mistyped credential from a wrong one, and lets scanners of leaked secrets match.
+Only a keyed digest of a credential is stored; a credential has 256 random bits, so no slow hash is needed.
 """
 
 import hmac
@@ -31,29 +31,29 @@ def _compute_checksum(text: str) -> str:
 
 
 def generate_id() -> str:
-    """A fresh id of whom a credential belongs to."""
+    """Returns a new id for the owner of a credential."""
     return "".join(secrets.choice(_ID_ALPHABET) for _ in range(_ID_LENGTH))
 
 
 def mint_credential(prefix: str, owner_id: str) -> str:
-    """A fresh credential under ``owner_id``."""
+    """Returns a new credential under ``owner_id``."""
     secret = "".join(secrets.choice(_ALPHABET) for _ in range(_SECRET_LENGTH))
     body = f"{prefix}_{owner_id}_{secret}"
     return body + _compute_checksum(body)
 
 
 def parse_id(text: str) -> str | None:
-    """The id in what may be a credential."""
+    """Returns the id in a text that may be a credential, or None."""
     parts = text.split("_", 2)
     return parts[1] if len(parts) == _PARTS else None
 
 
 def is_well_formed(text: str) -> bool:
-    """Whether a text is a credential as it was made, of this service or another."""
+    """Returns true if a text has the form and checksum of a credential, of this service or another."""
     shape = _SHAPE.fullmatch(text)
     return shape is not None and _compute_checksum(text[:-_CHECKSUM_LENGTH]) == text[-_CHECKSUM_LENGTH:]
 
 
 def digest_credential(text: str, digest_key: bytes) -> str:
-    """What is kept of a credential."""
+    """Returns the digest under which a credential is stored."""
     return hmac.digest(digest_key, text.encode(), "sha256").hex()

@@ -1,8 +1,8 @@
-"""Who a person is: one, by whichever name, mail address or key they act.
+"""Identity of people: one person, whichever name, mail address or key they act by.
 
-An issuer knows people by its own ids (`token:<sub>`), policies name them by what others call them
-(`person:<mail>`), and keys are made by either. The service remembers which verified identity a token had
-when it first wrote something, so that names that were stored earlier are understood later.
+An issuer knows people by its own ids (`token:<sub>`), policies name them by mail addresses and the like
+(`person:<mail>`), and keys are made by either. The service remembers the verified identity of a token when it
+first writes something, so that names that were stored earlier are understood later.
 """
 
 import unicodedata
@@ -17,10 +17,11 @@ _ALIASES: Final = {"googlemail.com": "gmail.com"}
 
 
 def normalize_person(identity: str) -> str:
-    """The form in which two spellings of one person are equal.
+    """Returns the form in which two spellings of one person are equal.
 
-    Capitals, a tag behind a plus and the dots of a mail address make nobody another person. Where a mail
-    server keeps `j.doe` and `jdoe` apart, the two count as one: that bars too many and never too few.
+    Capitals, a tag behind a plus and the dots of a mail address do not make another person. Where a mail
+    server distinguishes `j.doe` from `jdoe`, the two count as one: that bars too many people and never too
+    few.
     """
     folded = unicodedata.normalize("NFKC", identity).casefold().strip()
     local, at, domain = folded.rpartition("@")
@@ -32,11 +33,11 @@ def normalize_person(identity: str) -> str:
 
 
 def list_people(names: Iterable[str]) -> frozenset[str]:
-    """The people among names of subjects, each in one spelling."""
+    """Returns the people among names of subjects, each in one spelling."""
     split = (name.partition(":") for name in names)
     return frozenset(normalize_person(own_id) for kind, _, own_id in split if kind in PEOPLE)
 
 
 def list_acting_subjects(names: Iterable[str]) -> frozenset[str]:
-    """Names that say who acts: neither the command line, nor open mode, nor the service itself."""
+    """Returns the names that identify an actor: neither the command line, nor open mode, nor the service."""
     return frozenset(name for name in names if name.partition(":")[0] not in _NOBODY)

@@ -1,4 +1,4 @@
-"""Files and folders that only their owner can open, whatever the umask is and however they were before."""
+"""Files and folders that only their owner can open, whatever the umask and their earlier mode."""
 
 import logging
 import os
@@ -14,7 +14,7 @@ log = logging.getLogger(__name__)
 
 
 def make_folder(file: Path) -> None:
-    """Make the folder of a file of ours; one that is there is ours if it holds the file, or nothing."""
+    """Makes the folder of a file. An existing folder is restricted if it holds the file, or nothing."""
     folder = file.parent
     folder.mkdir(mode=_FOLDER, parents=True, exist_ok=True)
     if file.exists() or not any(folder.iterdir()):
@@ -22,15 +22,15 @@ def make_folder(file: Path) -> None:
 
 
 def create_file(file: Path, content: bytes = b"") -> None:
-    """Create a file that is whole from its beginning; one that is there keeps what it holds."""
-    # No descriptor of the file itself: to close one would end the locks that SQLite has in this process.
+    """Creates a complete file at once; an existing one keeps its content."""
+    # No descriptor of the file itself: closing one would release the locks that SQLite holds in this process.
     draft = file.with_name(f".{file.name}.{secrets.token_hex(4)}")
     with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _FILE), "wb") as drafted:
         drafted.write(content)
         drafted.flush()
         os.fsync(drafted.fileno())
     try:
-        os.link(draft, file)  # of several processes that start at once, the first one's stays
+        os.link(draft, file)  # of several processes that start at once, the first wins
     except FileExistsError:
         pass
     finally:
@@ -38,7 +38,7 @@ def create_file(file: Path, content: bytes = b"") -> None:
 
 
 def restrict_access(path: Path) -> None:
-    """Take from everybody but the owner whatever they may do with a file or folder that is there."""
+    """Removes all rights on an existing file or folder from everybody but its owner."""
     try:
         found = path.stat()
     except FileNotFoundError:
@@ -46,6 +46,6 @@ def restrict_access(path: Path) -> None:
     if not found.st_mode & _OTHERS:
         return
     if os.geteuid() not in (0, found.st_uid) or found.st_mode & stat.S_ISVTX:
-        log.warning("%s is open to others and is not this user's to close", path)
+        log.warning("%s is open to other users, and this user may not restrict it", path)
         return
     path.chmod(stat.S_IMODE(found.st_mode) & ~_OTHERS)

@@ -1,4 +1,4 @@
-"""What a node without an accelerator measures: the same kinds of work, done by NumPy on its processor."""
+"""Benchmarks of a node without an accelerator: the same kinds of work, done by NumPy on its processor."""
 
 from service.worker.benchmark import BenchmarkPreparer
 from service.worker.cpu import (
@@ -30,4 +30,4 @@ PREPARE: dict[str, BenchmarkPreparer] = {
     "gradient_compression": gradients.prepare_compression,
     "storage": storage.prepare,
 }
-"""How each kind is made ready; a kind that is not here cannot be measured on a processor."""
+"""Preparers by kind of work. A kind that is missing cannot be measured on a processor."""

@@ -22,7 +22,7 @@ from service.worker.cpu.host_timed import (
 
 QUERY_TILE = 256
 CHECKED = 8
-"""Rows of the result that are computed again."""
+"""Rows of the result that are recomputed."""
 SAFETY = 8
 _UNIT = float(np.finfo(np.float32).eps) / 2
 

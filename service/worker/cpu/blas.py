@@ -28,17 +28,17 @@ _CORES = (
 
 @dataclass(frozen=True, slots=True)
 class BlasLibrary:
-    """What multiplies matrices for NumPy; what it does not say is None."""
+    """The library that multiplies matrices for NumPy; unknown members are None."""
 
     name: str
     version: str
     kernels: str | None
-    """The processor that the kernels were written for."""
+    """Processor that the kernels were written for."""
     threads: int | None
 
 
 def inspect_blas() -> BlasLibrary:
-    """The library that NumPy was built with, and how the copy in this process is set up."""
+    """Returns the library that NumPy was built with, and the setup of the copy in this process."""
     found = np.show_config(mode="dicts") or {}
     built = found.get("Build Dependencies", {}).get("blas", {})
     name, version = str(built.get("name", "unknown")), str(built.get("version", "unknown"))

@@ -34,7 +34,7 @@ def prepare(benchmark: Benchmark, seed: int, accelerator_index: int | None) -> I
     work = benchmark.get_work(CacheStreamWork)
     needed, cache = STREAM_ARRAYS[work.pattern] * work.array_bytes, last_level_cache_bytes()
     if cache is None:
-        raise Unsupported("the system does not say how large its cache is")
+        raise Unsupported("the system does not report the size of its cache")
     if needed > SHARE_OF_CACHE * cache:
         raise Unsupported(f"{needed} bytes in a cache of {cache} bytes")
     if work.array_bytes % ELEMENT_BYTES:

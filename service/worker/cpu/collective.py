@@ -1,4 +1,4 @@
-"""Collectives of processes over shared memory, in a ring: what a node without accelerators can exchange."""
+"""Collectives of processes over shared memory, in a ring, for a node without accelerators."""
 
 import contextlib
 import json
@@ -25,7 +25,7 @@ PipeEnds = tuple[int, int]
 
 
 class CollectiveRing:
-    """The processes of one collective. Time goes from when the first begins to when the last ends."""
+    """The processes of one collective, timed from the start of the first to the end of the last."""
 
     def __init__(
         self, work: CollectiveWork, shared: np.ndarray, processes: list["subprocess.Popen[str]"]
@@ -44,7 +44,7 @@ class CollectiveRing:
         )
 
     def execute(self, iterations: int) -> int:
-        """Nanoseconds of ``iterations`` collectives, one behind the other."""
+        """Returns the nanoseconds of ``iterations`` collectives in sequence."""
         for process in self._processes:
             pipe = get_pipe(process.stdin)
             pipe.write(f"{iterations}\n")
@@ -56,11 +56,11 @@ class CollectiveRing:
     def _read_times(self, process: "subprocess.Popen[str]") -> tuple[int, int]:
         words = get_pipe(process.stdout).readline().split()
         if not words:
-            raise RuntimeError(f"a process of the ring has ended: {process.wait()}")
+            raise RuntimeError(f"a process of the ring has ended with status {process.wait()}")
         return int(words[0]), int(words[1])
 
     def check(self) -> CorrectnessCheck:
-        """Spoils every result, exchanges once, compares every element with sums in float64.
+        """Spoils every result, exchanges once, and compares every element with sums in float64.
 
         Sums of n numbers in any order are off by at most (n - 1) 2^-24 of them (Higham, Accuracy, 4.2).
         """
@@ -86,7 +86,7 @@ class CollectiveRing:
 
 @contextmanager
 def prepare(benchmark: Benchmark, seed: int, accelerator_index: int | None) -> Iterator[PreparedBenchmark]:
-    """Processes that wait for their first exchange; :class:`Unsupported` without a processor for each."""
+    """Prepares processes that wait for their first exchange; :class:`Unsupported` with too few processors."""
     del accelerator_index
     work = benchmark.get_work(CollectiveWork)
     _check_support(work)
@@ -113,7 +113,7 @@ def _check_support(work: CollectiveWork) -> None:
 
 
 def _create_memory(work: CollectiveWork, stack: ExitStack) -> int:
-    """Descriptor of memory for the buffers of all."""
+    """Creates memory for the buffers of all processes, and returns its descriptor."""
     descriptor = os.memfd_create("ironlaw-ring")
     stack.callback(os.close, descriptor)
     os.ftruncate(descriptor, BUFFERS * work.devices * work.payload_bytes)
@@ -121,7 +121,7 @@ def _create_memory(work: CollectiveWork, stack: ExitStack) -> int:
 
 
 def _start_processes(work: CollectiveWork, memory: int, stack: ExitStack) -> list["subprocess.Popen[str]"]:
-    """A process for each place; one that ends closes its pipes, so that its neighbours end too."""
+    """Starts a process for each place; one that ends closes its pipes, so that its neighbours end too."""
     pipes = [os.pipe() for _ in range(work.devices)]
     processes = []
     count = work.payload_bytes // ELEMENT_BYTES
@@ -145,7 +145,7 @@ def _start_processes(work: CollectiveWork, memory: int, stack: ExitStack) -> lis
 
 
 def _kill_process(process: "subprocess.Popen[str]") -> None:
-    """Kill a process: what it would say is not asked for, nor what it was not told yet."""
+    """Kills a process, ignoring its output and any input that it has not read."""
     process.kill()
     with contextlib.suppress(BrokenPipeError), process:
         pass

@@ -33,7 +33,7 @@ from service.worker.decoder import (
 
 
 class CpuDecodeLoop:
-    """All sequences go through each layer together; every run begins with the same cache."""
+    """Decoding loop: all sequences pass each layer together, and every run starts with the same cache."""
 
     def __init__(self, work: DecodeLoopWork, seed: int) -> None:
         self.work, self.seed, self.capacity = work, seed, work.context_tokens + work.steps
@@ -60,7 +60,7 @@ class CpuDecodeLoop:
         self.chosen = np.zeros((work.steps, work.batch), np.int64)
 
     def run(self) -> None:
-        """All steps."""
+        """Runs all steps."""
         ids = self.first.astype(np.int64)
         for step in range(self.work.steps):
             self.scores[step] = self._run_step(ids, self.work.context_tokens + step)
@@ -93,7 +93,7 @@ class CpuDecodeLoop:
         return mixed.reshape(work.batch, -1)
 
     def verify(self) -> CorrectnessCheck:
-        """Scores of one sequence in the first steps, against fp64 of the same weights, cache and tokens."""
+        """Compares scores of one sequence in the first steps with fp64 of the same inputs."""
         steps, sequence = min(self.work.steps, 2), self.seed % self.work.batch
         ids = [int(self.first[sequence]), *self.chosen[: steps - 1, sequence].tolist()]
         weights = SeededWeights(self.work, self.seed)
@@ -117,7 +117,7 @@ class CpuDecodeLoop:
 
 @contextmanager
 def prepare(benchmark: Benchmark, seed: int, accelerator_index: int | None) -> Iterator[PreparedBenchmark]:
-    """Weights and a cache of the seed; raises :class:`Unsupported` for bf16 and what does not fit."""
+    """Prepares weights and a cache from the seed; raises :class:`Unsupported` for bf16 or lack of memory."""
     del accelerator_index
     work = benchmark.get_work(DecodeLoopWork)
     loop = CpuDecodeLoop(work, seed)

@@ -1,4 +1,4 @@
-"""A small decoder by NumPy in fp32: what decoding and training on a processor share."""
+"""A small decoder by NumPy in fp32, shared by decoding and training on a processor."""
 
 import math
 from typing import Any, NamedTuple
@@ -20,11 +20,11 @@ from service.worker.decoder import (
 from service.worker.host import available_memory_bytes
 
 Array = np.ndarray[Any, np.dtype[Any]]
-"""Of fp32; the types of NumPy's functions do not say so."""
+"""An array of fp32; the types of NumPy's functions do not state it."""
 
 
 class LayerActivations(NamedTuple):
-    """What a layer leaves for the way back."""
+    """Activations that a layer keeps for the backward pass."""
 
     start: Array
     a: Array
@@ -51,7 +51,7 @@ def check_memory(work: DecodeLoopWork | TrainingStepWork, elements: int) -> None
 
 
 def build_weights(work: DecodeLoopWork | TrainingStepWork, seed: int) -> dict[str, Array]:
-    """Every matrix, and the table of tokens, as the seed has them."""
+    """Generates every matrix and the embedding table from the seed."""
     source = SeededWeights(work, seed)
     found = {
         name: source.generate_rows(each.number, each.columns, 0, each.rows).astype(np.float32)
@@ -62,33 +62,33 @@ def build_weights(work: DecodeLoopWork | TrainingStepWork, seed: int) -> dict[st
 
 
 def compute_angles(positions: int, head_size: int) -> tuple[Array, Array]:
-    """Cosines and sines of positions."""
+    """Returns cosines and sines of positions."""
     cosines, sines = compute_rotary_angles(np.arange(positions), head_size)
     return cosines.astype(np.float32), sines.astype(np.float32)
 
 
 def apply_weight(x: Array, weight: Array) -> Array:
-    """X W^T over the square root of the inner side."""
+    """Returns X W^T over the square root of the inner dimension."""
     product = x @ weight.T
     product *= np.float32(1 / math.sqrt(weight.shape[1]))
     return product
 
 
 def normalize_rows(x: Array) -> tuple[Array, Array]:
-    """X over its root mean square by rows, and the factors."""
+    """Returns X over its root mean square by rows, and the factors."""
     factors = 1 / np.sqrt(np.mean(x * x, axis=-1, keepdims=True) + np.float32(EPSILON))
     return x * factors, factors
 
 
 def rotate_heads(x: Array, cosines: Array, sines: Array) -> Array:
-    """Halves of heads against each other; cosines and sines fit to x."""
+    """Rotates halves of heads against each other; cosines and sines broadcast to x."""
     half = x.shape[-1] // 2
     low, high = x[..., :half], x[..., half:]
     return np.concatenate([low * cosines - high * sines, high * cosines + low * sines], axis=-1)
 
 
 def apply_softmax(scores: Array) -> Array:
-    """In place, along the last axis."""
+    """Applies softmax in place, along the last axis."""
     scores -= scores.max(axis=-1, keepdims=True)
     np.exp(scores, out=scores)
     scores /= scores.sum(axis=-1, keepdims=True)
@@ -96,14 +96,14 @@ def apply_softmax(scores: Array) -> Array:
 
 
 def apply_gate(gates: Array) -> Array:
-    """G / (1 + exp(-g)) u of rows [g, u]."""
+    """Returns g / (1 + exp(-g)) u of rows [g, u]."""
     half = gates.shape[-1] // 2
     g, u = gates[..., :half], gates[..., half:]
     return np.asarray(g / (1 + np.exp(-g)) * u)
 
 
 def build_facts(work: DecodeLoopWork | TrainingStepWork, working_set_bytes: int) -> MeasurementFacts:
-    """For the record."""
+    """Builds the facts for the record."""
     blas = inspect_blas()
     return MeasurementFacts(
         library=f"numpy {np.__version__} matmul, {blas.name} {blas.version}",

@@ -20,7 +20,7 @@ from service.worker.cpu.host_timed import (
 from service.worker.fourier import compute_points, compute_tolerance
 
 CHECKED = 8
-"""Points of a transform that are computed again."""
+"""Points of a transform that are recomputed."""
 _TYPES: dict[str, np.dtype[np.complexfloating]] = {
     "fp32": np.dtype(np.complex64),
     "fp64": np.dtype(np.complex128),

@@ -23,14 +23,14 @@ from service.worker.cpu.host_timed import (
 )
 
 CHECKED = 64
-"""Entries of the product that are computed again."""
+"""Entries of the product that are recomputed."""
 SAFETY = 8
 _TYPES = {"fp64": np.float64, "fp32": np.float32, "fp16": np.float16}
 _LACKS = {
     "tf32": "NumPy has no reduced mode of fp32",
     "bf16": "NumPy has no bf16",
     "fp8_e4m3": "NumPy has no fp8",
-    "int8": "NumPy adds products of int8 up in int8, which wraps; a product accumulates in int32",
+    "int8": "NumPy accumulates products of int8 in int8, which wraps; int32 is required",
 }
 
 

@@ -1,4 +1,4 @@
-"""Gradients added up and made smaller, by NumPy on every usable processor."""
+"""Accumulation and compression of gradients, by NumPy on every usable processor."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -24,7 +24,7 @@ from service.worker.gradients import BLOCK, LARGEST, decode_bf16, encode_bf16, q
 from service.worker.host import usable_processors
 
 AT_A_TIME = 16 * BLOCK
-"""Gradients of one pass: with what is in between they stay in a cache of the processor's own."""
+"""Gradients of one pass: with intermediate values they stay in the processor's own cache."""
 SCALE_TOLERANCE = 1e-6
 
 CompressionTask = Callable[[], object]
@@ -34,7 +34,7 @@ CompressionTask = Callable[[], object]
 def prepare_accumulation(
     benchmark: Benchmark, seed: int, accelerator_index: int | None
 ) -> Iterator[PreparedBenchmark]:
-    """Sums of fp32 and gradients of fp32, or of bf16 as the bits that NumPy can hold."""
+    """Prepares sums of fp32 and gradients of fp32, or of bf16 as raw bits, which NumPy can hold."""
     del accelerator_index
     work = benchmark.get_work(GradientAccumulationWork)
     turns = build_rotation((6 if work.gradient_dtype == "bf16" else 8) * work.parameters)
@@ -78,14 +78,14 @@ def _build_addition(total: np.ndarray, gradient: np.ndarray) -> CompressionTask:
 def prepare_compression(
     benchmark: Benchmark, seed: int, accelerator_index: int | None
 ) -> Iterator[PreparedBenchmark]:
-    """Gradients and errors of fp32; what is lost of their sum is the error of the next execution.
+    """Prepares gradients and errors of fp32; the rounding loss is the error of the next execution.
 
-    The largest are found by one thread, because NumPy's selection has no more.
+    The largest are selected by one thread, because NumPy's selection has no more.
     """
     del accelerator_index
     work = benchmark.get_work(GradientCompressionWork)
     if work.parameters % BLOCK:
-        raise Unsupported(f"a multiple of {BLOCK} gradients only")
+        raise Unsupported(f"the number of gradients must be a multiple of {BLOCK}")
     turns = build_rotation(8 * work.parameters)
     random = build_generator(benchmark, seed)
     gradient, error = (random.standard_normal(work.parameters, np.float32) for _ in range(2))
@@ -116,7 +116,7 @@ RunCompression = Callable[[int], list[object]]
 
 
 class _Int8:
-    """8 bits and a scale for each block."""
+    """Compression to 8 bits and a scale for each block."""
 
     def __init__(self, work: GradientCompressionWork, sets: GradientSets, parts: list[Part]) -> None:
         self.sent = np.zeros(work.parameters, np.int8)
@@ -124,15 +124,15 @@ class _Int8:
         self.tasks = [[self._build_task(*own, part) for part in parts] for own in sets]
 
     def run(self, index: int, run: RunCompression) -> None:
-        """The work on one set."""
+        """Compresses one set."""
         run(index)
 
     def invalidate_result(self) -> None:
-        """Makes what is sent wrong."""
+        """Invalidates the compressed values."""
         self.sent[:], self.scales[:] = -128, np.nan
 
     def count_errors(self, values: np.ndarray, error: np.ndarray) -> int:
-        """How much differs from what is to be sent and kept of these values."""
+        """Counts differences from the expected compressed values and errors."""
         wanted = quantize_int8(values)
         found = (self.sent, self.scales, error)
         return sum(int(np.count_nonzero(one != other)) for one, other in zip(found, wanted, strict=True))
@@ -162,7 +162,7 @@ class _Int8:
 
 
 class _Sign:
-    """One bit, and the mean size of all: known once every part has been added up."""
+    """Compression to one bit and the mean size, which is known once every part has been summed."""
 
     def __init__(self, work: GradientCompressionWork, sets: GradientSets, parts: list[Part]) -> None:
         self.sent = np.zeros(work.parameters // 8, np.uint8)
@@ -178,17 +178,17 @@ class _Sign:
         ]
 
     def run(self, index: int, run: RunCompression) -> None:
-        """The work on one set: two rounds."""
+        """Compresses one set in two rounds."""
         self.scale = np.float32(math.fsum(np.array(run(2 * index), np.float64)) / self._count)
         run(2 * index + 1)
 
     def invalidate_result(self) -> None:
-        """Makes what is sent wrong."""
+        """Invalidates the compressed values."""
         self.sent[:] = ~self.sent
         self.scale = np.float32(np.nan)
 
     def count_errors(self, values: np.ndarray, error: np.ndarray) -> int:
-        """How much differs from what is to be sent and kept of these values."""
+        """Counts differences from the expected compressed values and errors."""
         mean = float(np.abs(values).mean(dtype=np.float64))
         below, lost = quantize_sign(values, self.scale)
         wrong = int(np.count_nonzero(np.unpackbits(self.sent).astype(bool) != below))
@@ -211,7 +211,7 @@ class _Sign:
 
 
 def _build_size_task(gradient: np.ndarray, error: np.ndarray, part: Part) -> CompressionTask:
-    """Adds the gradients to the errors; the sum of sizes."""
+    """Builds a task that adds the gradients to the errors and returns the sum of sizes."""
     room = np.empty(AT_A_TIME, np.float32)
 
     def sum_sizes() -> float:
@@ -228,7 +228,7 @@ def _build_size_task(gradient: np.ndarray, error: np.ndarray, part: Part) -> Com
 
 
 class _TopK:
-    """The largest and their places."""
+    """Compression to the largest values and their positions."""
 
     def __init__(self, work: GradientCompressionWork, sets: GradientSets, _parts: list[Part]) -> None:
         self._kept = max(math.ceil(work.kept_share * work.parameters), 1)
@@ -238,15 +238,15 @@ class _TopK:
         self.tasks = [[self._build_task(*own)] for own in sets]
 
     def run(self, index: int, run: RunCompression) -> None:
-        """The work on one set."""
+        """Compresses one set."""
         run(index)
 
     def invalidate_result(self) -> None:
-        """Makes what is sent wrong."""
+        """Invalidates the compressed values."""
         self.places[:], self.values[:] = 0, np.nan
 
     def count_errors(self, values: np.ndarray, error: np.ndarray) -> int:
-        """How much differs from what is to be sent and kept of these values."""
+        """Counts differences from the expected compressed values and errors."""
         whole, least = error.copy(), np.sort(np.abs(values))[-self._kept]
         whole[self.places] += self.values
         return (

@@ -1,4 +1,4 @@
-"""What the benchmarks of the processor share: data from the seed, buffers in turn, the host's clock."""
+"""Shared parts of the processor's benchmarks: data from the seed, rotated buffers, the host's clock."""
 
 import hashlib
 import time
@@ -17,24 +17,24 @@ from service.worker.host import available_memory_bytes, last_level_cache_bytes
 CACHE_MULTIPLE = 4
 """Buffers together are this many times the last-level cache (McCalpin, STREAM: at least four times)."""
 MEMORY_SHARE = 0.25
-"""Of the available memory that buffers may take, unless one set of them is more."""
+"""Share of the available memory that buffers may take, unless one set of them is larger."""
 MOST_SETS = 4096
 NUMPY = NodeSoftware(name="numpy", version=np.__version__)
 
 
 @dataclass(slots=True)
 class HostTimed:
-    """Work on sets of buffers in turn, so that a set has left the cache when it comes round again."""
+    """Work on sets of buffers in rotation, so that a set has left the cache before it is used again."""
 
     facts: MeasurementFacts
     run: Callable[[int], object]
-    """Does the work on the set of this number."""
+    """Runs the work on the set with this number."""
     verify: Callable[[int], CorrectnessCheck]
-    """Looks at what the work on the set of this number left behind."""
+    """Checks the result of the work on the set with this number."""
     turn: int = -1
 
     def execute(self, iterations: int) -> int:
-        """Nanoseconds by the host's clock of ``iterations`` executions."""
+        """Returns the nanoseconds of ``iterations`` executions by the host's clock."""
         run, sets, turn = self.run, self.facts.rotated_buffers, self.turn
         start = time.perf_counter_ns()
         for turn in range(self.turn + 1, self.turn + 1 + iterations):
@@ -44,13 +44,13 @@ class HostTimed:
         return took
 
     def check(self) -> CorrectnessCheck:
-        """The last execution, against a reference from the seed."""
+        """Checks the last execution against a reference from the seed."""
         return self.verify(self.turn % self.facts.rotated_buffers)
 
 
 @dataclass(frozen=True, slots=True)
 class BufferRotation:
-    """How many sets of buffers there are, and what is not known of them."""
+    """Number of sets of buffers, their size, and gaps in what is known."""
 
     count: int
     set_bytes: int
@@ -58,22 +58,22 @@ class BufferRotation:
 
     @property
     def total_bytes(self) -> int:
-        """All sets together."""
+        """Bytes of all sets together."""
         return self.count * self.set_bytes
 
 
 def build_rotation(set_bytes: int) -> BufferRotation:
-    """Sets of ``set_bytes`` that together are four times the last-level cache, as far as memory allows.
+    """Sizes sets of ``set_bytes`` to four times the last-level cache together, as far as memory allows.
 
-    Where they are not, or the cache is unknown, that is a gap. Raises :class:`Unsupported` where not even
-    one set, and the data that it is filled from, fit into the available memory.
+    If they are smaller, or the cache is unknown, that is recorded as a gap. Raises :class:`Unsupported` if
+    not even one set and its source data fit into the available memory.
     """
     cache, room = last_level_cache_bytes(), available_memory_bytes()
     if room is not None and 2 * set_bytes > room:
         raise Unsupported(f"twice {set_bytes} bytes of buffers, and {room} bytes of memory are available")
     if cache is None:
         return BufferRotation(
-            1, set_bytes, (_build_gap("cache-unknown", "the system does not say how large its cache is"),)
+            1, set_bytes, (_build_gap("cache-unknown", "the system does not report the size of its cache"),)
         )
     wanted = ceil(CACHE_MULTIPLE * cache / set_bytes)
     most = MOST_SETS if room is None else min(int(room * MEMORY_SHARE) // set_bytes, MOST_SETS)
@@ -89,13 +89,13 @@ def _build_gap(code: str, detail: str) -> NodeGap:
 
 
 def build_generator(benchmark: Benchmark, seed: int) -> np.random.Generator:
-    """Random numbers of a run for one benchmark: others for each benchmark, the same for each repeat."""
+    """Returns the random numbers of a run for one benchmark: the same for each repeat."""
     name = hashlib.sha256(benchmark.name.encode()).digest()
     return np.random.default_rng([seed, int.from_bytes(name[:8], "big")])
 
 
 def compute_checksum(*arrays: np.ndarray) -> str:
-    """SHA-256 of the bytes of arrays."""
+    """Returns the SHA-256 of the bytes of arrays."""
     digest = hashlib.sha256()
     for array in arrays:
         digest.update(array.tobytes())
@@ -103,7 +103,7 @@ def compute_checksum(*arrays: np.ndarray) -> str:
 
 
 def build_correctness(method: str, error: float, tolerance: float, checked: str) -> CorrectnessCheck:
-    """The outcome of a comparison; an error that is not a number has not passed."""
+    """Builds the outcome of a comparison; an error that is not a number does not pass."""
     passed = bool(error <= tolerance)
     largest = float(min(error, 1e30)) if error == error else 1e30  # noqa: PLR0124  # NaN differs from itself
     return CorrectnessCheck(

@@ -22,7 +22,7 @@ from service.worker.gradients import RULES, UpdateRule, apply_rule, decode_bf16,
 from service.worker.host import usable_processors
 
 BLOCK = 2**13
-"""Parameters of one pass: with states and what is in between they stay in a cache of the processor's own."""
+"""Parameters of one pass: with states and intermediate values they stay in the processor's own cache."""
 SAFETY = 8
 PARAMETER_BYTES = {"adamw": 16, "sgd_momentum": 12}
 
@@ -31,7 +31,7 @@ Arrays = dict[str, np.ndarray]
 
 @contextmanager
 def prepare(benchmark: Benchmark, seed: int, accelerator_index: int | None) -> Iterator[PreparedBenchmark]:
-    """Gradient and weight of bf16, as the bits that NumPy can hold; master weight and states of fp32."""
+    """Prepares gradient and weight of bf16 as raw bits, and master weight and states of fp32."""
     del accelerator_index
     work = benchmark.get_work(OptimizerStepWork)
     rule, count = RULES[work.optimizer], work.parameters
@@ -71,7 +71,7 @@ def _generate_arrays(random: np.random.Generator, count: int, *, with_squares: b
     def generate_normal() -> np.ndarray:
         return random.standard_normal(count, np.float32)
 
-    # A weight of bf16 starts as one that is no number, so that one which is never written is noticed.
+    # A weight of bf16 starts as NaN, so that one that is never written is noticed.
     drawn = {"gradient": encode_bf16(generate_normal()), "master": generate_normal(), "m": generate_normal()}
     if with_squares:
         drawn["v"] = generate_normal() ** 2
@@ -99,7 +99,7 @@ def _build_task(
 
 
 def _update_block(rule: UpdateRule, block: Arrays, t: np.ndarray, u: np.ndarray, bits: np.ndarray) -> None:
-    """One update of a block in place; ``t``, ``u`` and ``bits`` are room for what is in between."""
+    """Updates a block in place once; ``t``, ``u`` and ``bits`` are scratch space."""
     w, m = block["master"], block["m"]
     np.left_shift(block["gradient"], 16, out=bits, dtype=np.uint32)
     gradient = bits.view(np.float32)

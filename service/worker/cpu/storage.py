@@ -19,7 +19,7 @@ from service.worker.cpu.host_timed import NUMPY, build_correctness, build_genera
 from service.worker.host import file_system
 
 PATTERN_BYTES = 2**26
-"""Random bytes that a longer file repeats."""
+"""Random bytes, repeated in a longer file."""
 DIRECT_ALIGNMENT = 4096
 FOLDER = "/var/tmp"  # noqa: S108  # made unguessable and private by tempfile
 """On a device by convention, where /tmp is often in memory (Filesystem Hierarchy Standard, 5.15)."""
@@ -38,10 +38,10 @@ def prepare(benchmark: Benchmark, seed: int, accelerator_index: int | None) -> I
     del accelerator_index
     work = benchmark.work
     if not isinstance(work, StorageWork):
-        raise Unsupported(f"{work.kind} is no storage")
+        raise Unsupported(f"{work.kind} is not a storage benchmark")
     block = min(work.block_bytes, work.file_bytes)
     if block > PATTERN_BYTES:
-        raise Unsupported(f"blocks of {block} bytes, and at most {PATTERN_BYTES} can be done")
+        raise Unsupported(f"blocks of {block} bytes exceed the largest size of {PATTERN_BYTES} bytes")
     pattern = build_generator(benchmark, seed).bytes(
         min(work.file_bytes, PATTERN_BYTES - PATTERN_BYTES % block)
     )
@@ -61,7 +61,7 @@ def _create_folder() -> tempfile.TemporaryDirectory[str]:
     try:
         return tempfile.TemporaryDirectory(prefix="ironlaw-", dir=at)
     except OSError as error:
-        raise Unsupported(f"no file can be kept in {at}: {error.strerror}") from error
+        raise Unsupported(f"no file can be created in {at}: {error.strerror}") from error
 
 
 def _check_file_system(folder: Path, file_bytes: int) -> str:
@@ -70,7 +70,7 @@ def _check_file_system(folder: Path, file_bytes: int) -> str:
         raise Unsupported(f"the temporary folder is in memory ({kind}); name one on a device with TMPDIR")
     room = os.statvfs(folder)
     if room.f_bavail * room.f_frsize < 2 * file_bytes:
-        raise Unsupported(f"a file of {file_bytes} bytes, and not twice the room in the temporary folder")
+        raise Unsupported(f"a file of {file_bytes} bytes needs twice that space in the temporary folder")
     return kind or "an unknown file system"
 
 
@@ -89,18 +89,18 @@ def _build_facts(algorithm: str, pattern: bytes, work: StorageWork) -> Measureme
 
 @dataclass(slots=True)
 class TimedStorage:
-    """One direction of a file, by the host's clock."""
+    """One direction of transfers of a file, by the host's clock."""
 
     facts: MeasurementFacts
     file: "_TestFile"
     transfer: Callable[[], int]
 
     def execute(self, iterations: int) -> int:
-        """Nanoseconds of ``iterations`` transfers; what empties file or cache before each is not in them."""
+        """Returns the nanoseconds of ``iterations`` transfers, without the preparation before each."""
         return sum(self.transfer() for _ in range(iterations))
 
     def check(self) -> CorrectnessCheck:
-        """The digest of what is read from the device, against that of the bytes from the seed."""
+        """Compares the digest of the file as read from the device with that of the bytes from the seed."""
         found, wanted = self.file.compute_digest(), self.file.compute_expected_digest()
         return build_correctness("digest of the file read back", float(found != wanted), 0.0, found)
 
@@ -112,7 +112,7 @@ class _TestFile:
         self.path, self.size, self.block, self.pattern = path, size, block, memoryview(pattern)
 
     def write(self) -> int:
-        """Nanoseconds to write every block and to flush them; the old file is gone before."""
+        """Returns the nanoseconds to write and flush every block; the old file is deleted before."""
         self.path.unlink(missing_ok=True)
         descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         try:
@@ -125,22 +125,22 @@ class _TestFile:
             os.close(descriptor)
 
     def select_uncached_read(self) -> tuple[str, Callable[[], int]]:
-        """How the file can be read from its device, and what does it: nanoseconds each time."""
+        """Returns a method of uncached reads and its name; it returns nanoseconds each time."""
         direct = getattr(os, "O_DIRECT", None)
         if direct and self.block % DIRECT_ALIGNMENT == 0 and self._can_read_directly(direct):
             return "O_DIRECT", lambda: self._read(direct)
         if self._can_drop_cache():
             return "posix_fadvise DONTNEED", self._read_after_drop
-        raise Unsupported("neither O_DIRECT nor posix_fadvise passes the page cache by")
+        raise Unsupported("neither O_DIRECT nor posix_fadvise bypasses the page cache")
 
     def compute_digest(self) -> str:
-        """SHA-256 of the file, as the device has it where the cache lets go of it."""
+        """Returns the SHA-256 of the file, from the device if the cache can be dropped."""
         self._drop_cache()
         with self.path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
 
     def compute_expected_digest(self) -> str:
-        """SHA-256 of what was to be written."""
+        """Returns the SHA-256 of the expected bytes."""
         digest = hashlib.sha256()
         for block in self._iterate_blocks():
             digest.update(block)
@@ -172,7 +172,7 @@ class _TestFile:
         return self._read(0)
 
     def _can_read_directly(self, direct: int) -> bool:
-        """Whether a direct read works and leaves nothing in the page cache, as a fall-back would."""
+        """Returns true if a direct read works and leaves nothing in the page cache, as a fall-back would."""
         self._can_drop_cache()
         try:
             self._read(direct)
@@ -181,7 +181,7 @@ class _TestFile:
         return self._is_cached() is not True
 
     def _can_drop_cache(self) -> bool:
-        """Whether the cache drops the file when asked; what the kernel is busy with stays a while."""
+        """Returns true if the page cache drops the file on request; busy pages stay a while."""
         for attempt in range(DROP_ATTEMPTS):
             self._drop_cache()
             if self._is_cached() is not True:
@@ -195,7 +195,7 @@ class _TestFile:
                 os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
     def _is_cached(self) -> bool | None:
-        """Whether any of some bytes of the file are in the page cache; None where the system cannot say."""
+        """Returns true if any of some probed bytes are in the page cache; None if the system cannot tell."""
         if not hasattr(os, "RWF_NOWAIT"):
             return None
         with self.path.open("rb") as file:

@@ -122,7 +122,7 @@ def split_elements(count: int, ways: int) -> list[Part]:
 
 @contextmanager
 def open_task_pool(tasks: list[list[Callable[[], object]]]) -> Iterator[Callable[[int], list[object]]]:
-    """Runs the tasks of one number, each in a thread of its own; NumPy leaves the interpreter meanwhile."""
+    """Opens a pool that runs the tasks of one number in a thread each; NumPy releases the GIL."""
     if len(tasks[0]) == 1:
         yield lambda index: [tasks[index][0]()]
         return

@@ -38,11 +38,11 @@ from service.worker.decoder import (
 CHECKED_TOKENS = 32
 CHECKED_ROWS = 4
 RATE, DECAY, KEEP_MEAN, KEEP_SQUARE, LEAST = 1e-4, 0.01, 0.9, 0.999, 1e-8
-"""Of AdamW (Loshchilov and Hutter, 2019)."""
+"""Hyperparameters of AdamW (Loshchilov and Hutter, 2019)."""
 
 
 class CpuTrainingStep:
-    """Steps of the same sequences over and over, on weights that follow their gradients."""
+    """Training steps on the same sequences, with weights that follow their gradients."""
 
     def __init__(self, work: TrainingStepWork, seed: int) -> None:
         self.work, self.seed = work, seed
@@ -64,7 +64,7 @@ class CpuTrainingStep:
         self.losses = np.full(work.accumulation_steps, np.nan)
 
     def reset_state(self) -> None:
-        """Weights and what the optimizer keeps, as they were at first."""
+        """Resets weights and optimizer states to their initial values."""
         self.weights = build_weights(self.work, self.seed)
         self.gradients = {name: np.zeros_like(self.weights[name]) for name in self.names}
         self.moments = {
@@ -74,7 +74,7 @@ class CpuTrainingStep:
         self.steps = 0
 
     def run(self) -> None:
-        """One step."""
+        """Runs one step."""
         for gradient in self.gradients.values():
             gradient.fill(0)
         for number, ids in enumerate(self.ids):
@@ -83,7 +83,7 @@ class CpuTrainingStep:
         self._update_weights()
 
     def run_micro_batch(self, ids: np.ndarray, accumulation_steps: int) -> Array:
-        """Losses of tokens (sequence, token); gradients of their mean over the steps are added."""
+        """Returns losses of tokens (sequence, token), and adds the gradients of their mean over the steps."""
         work = self.work
         keeps_all = work.recomputation == "none"
         starts, layers = [self.weights["table"][ids[:, :-1]]], list[LayerActivations]()
@@ -156,7 +156,7 @@ class CpuTrainingStep:
         )
 
     def _backward_matrix(self, name: str, dy: Array, x: Array) -> Array:
-        """What comes back through a matrix; its gradient is added to those before."""
+        """Returns the gradient of the input of a matrix, and adds the gradient of the matrix."""
         weight = self.weights[name]
         scale = np.float32(1 / math.sqrt(weight.shape[1]))
         rows = dy.reshape(-1, dy.shape[-1])
@@ -181,7 +181,7 @@ class CpuTrainingStep:
             weight -= np.float32(RATE / of_mean) * mean / scaled
 
     def verify(self) -> CorrectnessCheck:
-        """Loss, gradients and update of some tokens, from the weights as they were at first, against fp64."""
+        """Compares loss, gradients and update of some tokens, from the initial weights, with fp64."""
         work, checked = self.work, min(CHECKED_TOKENS, self.work.sequence_length)
         self.reset_state()
         ids = self.ids[0, :1, : checked + 1]
@@ -205,7 +205,7 @@ class CpuTrainingStep:
             wanted = old * (1 - RATE * DECAY) - RATE * g / (np.abs(g) + LEAST)
             off = np.abs(self.weights[name][rows] - wanted).max() / (1e-6 + 2.0**-22 * np.abs(old).max())
             errors.append(float(off) * limit)
-        # The steps that were timed have to have come somewhere.
+        # The timed steps must have changed the weights.
         errors.append(0.0 if np.all(np.isfinite(self.losses)) else math.inf)
         return build_correctness(
             f"loss, {CHECKED_ROWS} rows of each gradient and update, {checked} tokens, fp64",
@@ -216,7 +216,7 @@ class CpuTrainingStep:
 
 
 def _compute_entropy(scores: Array, targets: np.ndarray, accumulation_steps: int) -> tuple[Array, Array]:
-    """Losses by token, and in place of the scores the gradient of their mean over the steps."""
+    """Returns the losses by token, and replaces the scores by the gradient of their mean over the steps."""
     top = scores.max(axis=-1, keepdims=True)
     at_target = np.take_along_axis(scores, targets[..., None], axis=-1)
     scores -= top
@@ -243,7 +243,7 @@ def _merge_heads(o: Array, query_heads: int, count: int) -> Array:
 
 @contextmanager
 def prepare(benchmark: Benchmark, seed: int, accelerator_index: int | None) -> Iterator[PreparedBenchmark]:
-    """Weights and sequences of the seed; raises :class:`Unsupported` for bf16 and what does not fit."""
+    """Prepares weights and sequences of the seed; raises :class:`Unsupported` for bf16 or lack of memory."""
     del accelerator_index
     work = benchmark.get_work(TrainingStepWork)
     step = CpuTrainingStep(work, seed)

@@ -1,4 +1,4 @@
-"""What an NVIDIA accelerator is asked to do. Nothing of CUDA is imported before a benchmark runs."""
+"""Benchmarks of an NVIDIA accelerator. Nothing of CUDA is imported before a benchmark runs."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -44,4 +44,4 @@ PREPARE: dict[str, BenchmarkPreparer] = {
     "host_stream": _load_lazily("service.worker.cpu.stream"),
     "storage": _load_lazily("service.worker.cpu.storage"),
 }
-"""What measures a kind of work, by its name in a suite; the last two do without the accelerator."""
+"""Preparers by kind of work in a suite; the last two do not use the accelerator."""

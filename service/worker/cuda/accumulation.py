@@ -1,4 +1,4 @@
-"""Gradients of a micro-batch added to the sum of those before it, by an own kernel."""
+"""Accumulation of the gradients of a micro-batch into their sum, by an own kernel."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,11 +20,11 @@ WAVES = 16
 
 
 class AccumulationBenchmark:
-    """The same gradient again and again; the check begins from the seed."""
+    """Repeated addition of one gradient; the check begins from the seed."""
 
     def __init__(self, device: CudaDevice, work: GradientAccumulationWork, seed: int) -> None:
         if work.parameters % VECTOR:
-            raise Unsupported(f"a multiple of {VECTOR} gradients only")
+            raise Unsupported(f"the number of gradients must be a multiple of {VECTOR}")
         width = 2 if work.gradient_dtype == "bf16" else 4
         needed = (4 + width) * work.parameters
         if needed > device.read_free_bytes():
@@ -55,11 +55,11 @@ class AccumulationBenchmark:
         )
 
     def execute(self, iterations: int) -> int:
-        """Nanoseconds of ``iterations`` additions, after a flush; of few gradients each after its own."""
+        """Returns nanoseconds of ``iterations`` additions after a flush; of few, each after its own."""
         return self._device.time_launches(self._launch, iterations, self.facts.working_set_bytes)
 
     def check(self) -> CorrectnessCheck:
-        """One addition from the seed: all of it against a plain kernel, a sample against NumPy."""
+        """Checks one addition from the seed: all of it against a plain kernel, a sample against NumPy."""
         self._reset_sum()
         self._launch()
         count, dtype = self._work.parameters, self._work.gradient_dtype
@@ -82,8 +82,8 @@ class AccumulationBenchmark:
 
 @contextmanager
 def prepare(benchmark: Benchmark, seed: int, index: int | None) -> Iterator[PreparedBenchmark]:
-    """Sums and gradients from the seed; raises :class:`Unsupported` where they do not fit."""
+    """Prepares sums and gradients from the seed; raises :class:`Unsupported` if they do not fit."""
     if not isinstance(benchmark.work, GradientAccumulationWork):
-        raise Unsupported(f"{benchmark.work.kind} is no accumulation of gradients")
+        raise Unsupported(f"{benchmark.work.kind} is not an accumulation of gradients")
     with devices.open_device(index) as device:
         yield AccumulationBenchmark(device, benchmark.work, seed)

@@ -20,9 +20,9 @@ STORED = {"fp32": "f4", "bf16": "u2", "fp16": "f2"}
 TOLERANCES = {"fp32": 1e-4, "bf16": 3e-2, "fp16": 4e-3}
 """Largest error over the root mean square of a row of the result.
 
-The largest element of a row is about 3.5 of these and is rounded to half a unit in the last of 8 and 11
-bits: 7e-3 and 9e-4. Weights are rounded as well, which adds 2^-9 and 2^-12 at random; PyTorch's `math` also
-rounds the scores, of which the largest is about 4.
+The largest element of a row is about 3.5 of these and is rounded to half a unit in the last of 8 and 11 bits:
+7e-3 and 9e-4. Weights are rounded as well, which adds 2^-9 and 2^-12 at random; PyTorch's `math` also rounds
+the scores, of which the largest is about 4.
 """
 QUERY_TILE = 128
 GROUP_ROWS = 16
@@ -47,7 +47,7 @@ class TensorSizes(NamedTuple):
 
 
 def compute_sizes(work: AttentionWork) -> TensorSizes:
-    """Elements that each matrix has."""
+    """Returns the elements of each matrix."""
     queries = work.context_tokens if work.phase == "prefill" else 1
     return TensorSizes(
         work.batch * work.query_heads * queries * work.head_size,
@@ -56,7 +56,7 @@ def compute_sizes(work: AttentionWork) -> TensorSizes:
 
 
 class CudaAttention:
-    """The kernels of ``attention.cu``; raises :class:`Unsupported` for what they do not cover."""
+    """The kernels of ``attention.cu``; raises :class:`Unsupported` for work that they do not cover."""
 
     def __init__(self, device: CudaDevice, work: AttentionWork) -> None:
         _check_support(device, work)
@@ -75,7 +75,7 @@ class CudaAttention:
             self.algorithm = f"{blocks} blocks of {QUERY_TILE} queries"
 
     def finish_setup(self) -> None:
-        """Choose in how many parts the context of a decoding step is read, by trial."""
+        """Chooses by trial the number of parts in which the context of a decoding step is read."""
         if self._work.phase == "prefill":
             return
         device, work = self._device, self._work
@@ -111,42 +111,42 @@ class CudaAttention:
         return self._device.time_work(queue)
 
     def open_context(self) -> ExitStack:
-        """Nothing has to be set while it runs."""
+        """Returns an empty context: nothing has to be set."""
         return ExitStack()
 
     def get_result_address(self) -> int:
-        """Address of the result."""
+        """Returns the address of the result."""
         return self.result
 
     def invalidate_result(self) -> None:
-        """Make the result anything but right."""
+        """Invalidates the result."""
         size = WIDTHS[self._work.dtype] * compute_sizes(self._work).query
         run_kernel(self._device, ("flush.cu", "flush"), self.result, size // 16, 0xFFFFFFFF)
 
 
 def _check_support(device: CudaDevice, work: AttentionWork) -> None:
     if work.head_size > 128:  # noqa: PLR2004  # the largest of which a warp keeps the result in registers
-        raise Unsupported("own kernels have heads of 64 or 128 elements")
+        raise Unsupported("own kernels require heads of 64 or 128 elements")
     if work.dtype == "fp32" and work.phase == "prefill":
-        raise Unsupported("the own kernel for prompts multiplies bf16 or fp16")
+        raise Unsupported("the own kernel for prompts requires bf16 or fp16")
     if device.capability < (8, 0):
-        raise Unsupported("own kernels of attention need compute capability 8.0 or newer")
+        raise Unsupported("own kernels of attention require compute capability 8.0 or newer")
 
 
 def count_decode_units(batch: int, query_heads: int, kv_heads: int) -> int:
-    """Blocks that read the cache once: a sequence and head of keys, for each 16 heads of a query."""
+    """Counts the blocks that read the cache once: one per sequence, key head and 16 query heads of it."""
     return batch * kv_heads * -(-query_heads // kv_heads // GROUP_ROWS)
 
 
 def compute_most_splits(work: AttentionWork) -> int:
-    """Parts of the context of which each warp has a tile, and no more than an eighth of the cache in sums."""
+    """Returns the most parts of the context: each warp has a tile, and sums take at most 1/8 of the cache."""
     tiles = -(-work.context_tokens // (TILE_KEYS * WARPS))
     cache = 2 * WIDTHS[work.dtype] * compute_sizes(work).cache
     return max(min(tiles, 64, cache // 8 // (4 * compute_sizes(work).query)), 1)
 
 
 class DecodeQuery(NamedTuple):
-    """One query a sequence over a cache with room for ``capacity`` keys, read in so many parts."""
+    """One query a sequence over a cache with room for ``capacity`` keys, read in ``splits`` parts."""
 
     dtype: str
     head_size: int
@@ -163,7 +163,7 @@ def build_decode_launch(
     matrices: tuple[int, int, int, int],
     work_space: tuple[int, int, int],
 ) -> Callable[[], None]:
-    """A launch over Q, K, V and the result, with ``sums``, ``tops`` and ``length`` as its work space.
+    """Builds a launch over Q, K, V and the result, with ``sums``, ``tops`` and ``length`` as work space.
 
     ``sums`` has 4 bytes, times rows, splits and ``head_size``; ``tops`` 8 bytes, times rows and splits;
     ``length`` is a word of 64 bits on the device, so that a graph can be replayed as the context grows.
@@ -198,10 +198,10 @@ class TorchAttention:
         self._torch = torch = load_module("torch")
         self._work, self._attention = work, load_module("torch.nn.attention")
         self._back_end = getattr(self._attention.SDPBackend, BACK_ENDS[work.back_end])
-        # PyTorch would otherwise let fp32 go through TF32 where somebody has said so.
+        # PyTorch would otherwise use TF32 for fp32 if a setting allows it.
         torch.backends.cuda.matmul.allow_tf32 = False
         where = torch.device("cuda", device.ordinal)
-        # Otherwise PyTorch goes back to the context of its first device after each call.
+        # Otherwise PyTorch returns to the context of its first device after each call.
         torch.cuda.set_device(where)
         dtype = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}[work.dtype]
         queries = work.context_tokens if work.phase == "prefill" else 1
@@ -220,7 +220,7 @@ class TorchAttention:
         self.software = (*device.list_software(), *list_versions("torch"))
 
     def finish_setup(self) -> None:
-        """Run once; raises :class:`Unsupported` where the back end does not take these shapes."""
+        """Runs once; raises :class:`Unsupported` if the back end does not support these shapes."""
         try:
             with self.open_context():
                 self.queue()
@@ -228,7 +228,7 @@ class TorchAttention:
             raise Unsupported(f"{BACK_ENDS[self._work.back_end]}: {_get_first_line(error)}") from None
 
     def open_context(self) -> ExitStack:
-        """The back end and the stream, set while it runs."""
+        """Returns the context in which it runs, with back end and stream set."""
         stack = ExitStack()
         stack.enter_context(self._torch.inference_mode())
         stack.enter_context(self._torch.cuda.stream(self._stream))
@@ -236,7 +236,7 @@ class TorchAttention:
         return stack
 
     def queue(self) -> None:
-        """Put one execution on the stream."""
+        """Enqueues one execution on the stream."""
         work = self._work
         self._out = self._torch.nn.functional.scaled_dot_product_attention(
             *self._tensors,
@@ -245,18 +245,18 @@ class TorchAttention:
         )
 
     def get_result_address(self) -> int:
-        """Address of the result, rows one after the other: a back end may leave them in another order."""
+        """Returns the address of the contiguous result: a back end may leave rows in another order."""
         with self.open_context():
             self._out = self._out.contiguous()
         return int(self._out.data_ptr())
 
     def invalidate_result(self) -> None:
-        """Forget the result; the next is somewhere else, or where it was."""
+        """Drops the result; the next may have another address."""
         self._out = None
 
 
 class AttentionTimed:
-    """Attention by one back end. What the cache could hold is flushed before each execution."""
+    """Attention by one back end. Data that could be cached are flushed before each execution."""
 
     def __init__(
         self, device: CudaDevice, work: AttentionWork, seed: int, back_end: CudaAttention | TorchAttention
@@ -282,7 +282,7 @@ class AttentionTimed:
         )
 
     def execute(self, iterations: int) -> int:
-        """Nanoseconds of ``iterations`` executions, after a flush; small data are flushed before each."""
+        """Returns nanoseconds of ``iterations`` executions after a flush; of few data, each after its own."""
         if self._flushes_each:
             return sum(self._time_executions(1) for _ in range(iterations))
         return self._time_executions(iterations)
@@ -297,7 +297,7 @@ class AttentionTimed:
             return self._device.time_work(enqueue_executions)
 
     def check(self) -> CorrectnessCheck:
-        """Rows of some heads, the first and last of a prompt among them, against float64 from the seed."""
+        """Compares rows of some heads, with first and last of a prompt, with float64 from the seed."""
         tolerance = TOLERANCES[self._work.dtype]
         self._back_end.invalidate_result()
         with self._back_end.open_context():
@@ -318,7 +318,7 @@ class AttentionTimed:
         )
 
     def _select_rows(self) -> list[tuple[int, list[int]]]:
-        """Heads of queries, counted through the sequences, and queries of each."""
+        """Selects heads of queries, counted through the sequences, and queries of each."""
         work = self._work
         units, last = work.batch * work.query_heads, work.context_tokens - 1
         drawn = numbers.generate_bits(self._seeds[0] ^ 1, np.arange(2 * CHECKED_HEADS)).reshape(-1, 2)
@@ -364,7 +364,7 @@ class AttentionTimed:
         return total
 
     def _generate_rows(self, which: int, first: int, count: int) -> np.ndarray[Any, Any]:
-        """Rows of Q, K or V as the device holds them."""
+        """Generates rows of Q, K or V as the device holds them."""
         head = self._work.head_size
         found = numbers.generate_normal_run(self._work.dtype, self._seeds[which], first * head, count * head)
         return found.reshape(count, head)
@@ -376,7 +376,7 @@ def _get_first_line(error: Exception) -> str:
 
 @contextmanager
 def prepare(benchmark: Benchmark, seed: int, index: int | None) -> Iterator[PreparedBenchmark]:
-    """Q, K and V filled from the seed; raises :class:`Unsupported` where the back end cannot do it."""
+    """Prepares Q, K and V from the seed; raises :class:`Unsupported` if the back end cannot run them."""
     work = benchmark.work
     if not isinstance(work, AttentionWork):
         raise Unsupported(f"{work.kind} is not attention")

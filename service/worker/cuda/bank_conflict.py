@@ -1,4 +1,4 @@
-"""Reads of the memory that a multiprocessor shares, by an own kernel."""
+"""Reads of the shared memory of a multiprocessor, by an own kernel."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,14 +16,14 @@ from service.worker.cuda.device import THREADS, CudaDevice, run_kernel
 from service.worker.cuda.stream import SPOIL
 
 TURNED, UNROLL, BANKS = 4096, 16, 32
-"""Of ``bank_conflict.cu``: where a turn wraps, reads of a turn, and words between them."""
+"""Constants of ``bank_conflict.cu``: words before a turn wraps, reads of a turn, words between them."""
 WORDS = TURNED + UNROLL * BANKS
 
 WordArray = np.ndarray[Any, np.dtype[np.uint32]]
 
 
 class SharedReads:
-    """Each block fills its memory from the same table; each thread keeps the sum of what it reads."""
+    """Each block fills its memory from the same table; each thread sums the words that it reads."""
 
     def __init__(self, device: CudaDevice, work: BankConflictWork, seed: int) -> None:
         self._device, self._work = device, work
@@ -46,11 +46,11 @@ class SharedReads:
         )
 
     def execute(self, iterations: int) -> int:
-        """Nanoseconds of ``iterations`` launches, after a flush."""
+        """Returns the nanoseconds of ``iterations`` launches after a flush."""
         return self._device.time_launches(self._launch, iterations)
 
     def check(self) -> CorrectnessCheck:
-        """Spoils the sums, runs the kernel once, compares what every thread has."""
+        """Spoils the sums, runs the kernel once, and compares the sum of every thread."""
         found = np.empty(self._work.threads, np.uint32)
         run_kernel(self._device, ("flush.cu", "flush"), self._sums, found.nbytes // 16, SPOIL)
         self._launch()
@@ -67,7 +67,7 @@ class SharedReads:
 
 
 def _compute_thread_sums(words: WordArray, reads: int) -> WordArray:
-    """Sum of what a thread reads that begins at each word below ``TURNED``, modulo 2^32."""
+    """Returns the sums of the words that a thread reads from each start below ``TURNED``, modulo 2^32."""
     turns, rest = divmod(reads, UNROLL)
     of_turn = sum(
         (words[j * BANKS : j * BANKS + TURNED] for j in range(UNROLL)), start=np.zeros(TURNED, np.uint32)
@@ -77,7 +77,7 @@ def _compute_thread_sums(words: WordArray, reads: int) -> WordArray:
 
 
 def _sum_windows(values: WordArray, count: int) -> WordArray:
-    """Sums of ``count`` neighbours from each place on, around the end, modulo 2^32."""
+    """Returns the sums of ``count`` neighbours from each position, wrapping around, modulo 2^32."""
     rounds, rest = divmod(count, len(values))
     twice = np.concatenate([np.zeros(1, np.uint32), values, values]).cumsum(dtype=np.uint32)
     part = twice[rest : rest + len(values)] - twice[: len(values)]
@@ -87,8 +87,8 @@ def _sum_windows(values: WordArray, count: int) -> WordArray:
 
 @contextmanager
 def prepare(benchmark: Benchmark, seed: int, index: int | None) -> Iterator[PreparedBenchmark]:
-    """A table of random words; raises :class:`Unsupported` where the sums do not fit."""
+    """Prepares a table of random words; raises :class:`Unsupported` if the sums do not fit."""
     if not isinstance(benchmark.work, BankConflictWork):
-        raise Unsupported(f"{benchmark.work.kind} is no bank conflict")
+        raise Unsupported(f"{benchmark.work.kind} is not a bank conflict benchmark")
     with devices.open_device(index) as device:
         yield SharedReads(device, benchmark.work, seed)

@@ -1,4 +1,4 @@
-"""How CUDA's libraries are reached: imported when asked for, every status checked."""
+"""Access to CUDA's libraries: imported on demand, with every status checked."""
 
 from importlib import import_module, metadata
 from typing import Any
@@ -22,7 +22,7 @@ class CudaError(RuntimeError):
 
 
 def load_module(module: str) -> Any:  # noqa: ANN401  # none of these libraries is typed
-    """A module of CUDA's Python packages; raises :class:`Unsupported` naming the package that is missing."""
+    """Imports a module of CUDA's Python packages; raises :class:`Unsupported` naming the missing package."""
     try:
         return import_module(module)
     except ImportError:
@@ -30,7 +30,7 @@ def load_module(module: str) -> Any:  # noqa: ANN401  # none of these libraries 
 
 
 def check_status(answer: tuple[Any, ...]) -> Any:  # noqa: ANN401
-    """What a call of cuda-bindings returned after its status: nothing, one value or a tuple."""
+    """Returns the values of a call of cuda-bindings after its status: nothing, one value or a tuple."""
     status, *values = answer
     if int(status):
         raise CudaError(status.name)
@@ -38,7 +38,7 @@ def check_status(answer: tuple[Any, ...]) -> Any:  # noqa: ANN401
 
 
 def list_versions(*distributions: str) -> list[NodeSoftware]:
-    """The versions of those distributions that are installed."""
+    """Returns the versions of the given distributions that are installed."""
     found = []
     for name in distributions:
         try:

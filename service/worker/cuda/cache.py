@@ -1,4 +1,4 @@
-"""Arrays that stay in the last-level cache, by own kernels: the control for a leak of it into others."""
+"""Arrays that stay in the last-level cache, by own kernels: the control for leaks of it into others."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,14 +17,14 @@ from service.worker.cuda.stream import SPOIL, run_checksum
 
 UNROLL = 4
 TILE = UNROLL * THREADS
-"""Vectors that a block moves at a time; arrays are of whole tiles."""
+"""Vectors that a block moves at a time; arrays consist of whole tiles."""
 WAVES = 8
 SHARE_OF_CACHE = 0.5
-"""A larger working set is pushed out in part: of some devices each half of the cache serves its own side."""
+"""Largest share of the cache. A larger set is partly evicted: on some devices each half has its side."""
 
 
 class CachedArrays:
-    """Passes within one launch, each beginning elsewhere, so that none is served by a smaller cache."""
+    """Passes within one launch, each starting elsewhere, so that no smaller cache serves them."""
 
     def __init__(self, device: CudaDevice, work: CacheStreamWork, seed: int) -> None:
         self._device, self._work = device, work
@@ -32,11 +32,12 @@ class CachedArrays:
         if needed > SHARE_OF_CACHE * device.l2_bytes:
             raise Unsupported(f"{needed} bytes in a cache of {device.l2_bytes} bytes")
         if work.array_bytes % (TILE * VECTOR_BYTES):
-            raise Unsupported(f"arrays of whole {TILE * VECTOR_BYTES}-byte tiles only")
+            raise Unsupported(f"arrays must consist of whole {TILE * VECTOR_BYTES}-byte tiles")
         self._arrays = CopyArrays(device, work.array_bytes, seed)
         self._blocks = device.multiprocessors * WAVES
         self._sums = device.allocate(4 * self._blocks * THREADS)
-        # Three eighths of the array on: another multiprocessor's part, and every tile in turn.
+        # Shifting by three eighths of the array reaches another multiprocessor's part, and every tile in
+        # turn.
         shift = self._arrays.vectors // TILE * 3 // 8 * TILE
         self._launch = self._build_launch(shift)
         self.facts = MeasurementFacts(
@@ -49,7 +50,7 @@ class CachedArrays:
         )
 
     def execute(self, iterations: int) -> int:
-        """Nanoseconds of ``iterations`` launches; one before them, not timed, brings the arrays in."""
+        """Returns the nanoseconds of ``iterations`` launches; an untimed one before them loads the arrays."""
 
         def enqueue_launches() -> None:
             for _ in range(iterations):
@@ -59,7 +60,7 @@ class CachedArrays:
         return self._device.time_work(enqueue_launches)
 
     def check(self) -> CorrectnessCheck:
-        """Spoils what is left, runs once, compares sums over all; of a copy also a sample of elements."""
+        """Spoils the result, runs once, and compares sums over all; of a copy also a sample of elements."""
         if self._work.pattern == "copy":
             wrong = self._arrays.count_errors(self._launch)
             method = "sample of elements against NumPy, checksum over all"
@@ -82,7 +83,7 @@ class CachedArrays:
         return self._device.build_launch(kernel, self._blocks, *arguments)
 
     def _count_sum_errors(self) -> int:
-        """Whether what the threads have read is the sum of the array, as often as there are passes."""
+        """Returns 1 if the threads' sum differs from that of the array times the passes, else 0."""
         left = np.empty(self._blocks * THREADS, np.uint32)
         run_kernel(self._device, ("flush.cu", "flush"), self._sums, left.nbytes // VECTOR_BYTES, SPOIL)
         self._launch()
@@ -93,8 +94,8 @@ class CachedArrays:
 
 @contextmanager
 def prepare(benchmark: Benchmark, seed: int, index: int | None) -> Iterator[PreparedBenchmark]:
-    """Arrays filled from the seed; raises :class:`Unsupported` where the cache does not hold them."""
+    """Prepares arrays from the seed; raises :class:`Unsupported` if the cache does not hold them."""
     if not isinstance(benchmark.work, CacheStreamWork):
-        raise Unsupported(f"{benchmark.work.kind} is no stream of the cache")
+        raise Unsupported(f"{benchmark.work.kind} is not a cache stream")
     with devices.open_device(index) as device:
         yield CachedArrays(device, benchmark.work, seed)

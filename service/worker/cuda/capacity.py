@@ -13,18 +13,18 @@ from service.worker.cuda import numbers
 from service.worker.cuda.device import THREADS, CudaDevice, KernelLaunch, sum_counts
 
 GRANULE = 2 * 2**20
-"""Memory is mapped in pages of as much."""
+"""Granularity in which memory is mapped."""
 WAVES = 8
 
 
 class LargestBlock:
-    """Asked of the driver with nothing else allocated than the sums of each thread."""
+    """Asks the driver for blocks with nothing else allocated than the sums of each thread."""
 
     def __init__(self, device: CudaDevice, seed: int) -> None:
         self._device, self._seed = device, numbers.derive_seed(seed, 0)
         self._blocks = device.multiprocessors * WAVES
         self._sums = device.allocate(8 * self._blocks * THREADS)
-        # Loaded now: code takes memory too, and there is none left later.
+        # Loaded now, because code takes memory too and none is left later.
         self._write = device.load_kernel("stream.cu", "stream_write")
         self._sum = device.load_kernel("checksum.cu", "sum_words")
         with device.scope_allocations():
@@ -39,7 +39,7 @@ class LargestBlock:
         )
 
     def read(self) -> list[float]:
-        """Bytes, one figure; raises where not every word can be written."""
+        """Returns the size in bytes as one figure; raises if not every word can be written."""
         least, most = 0, self._device.read_free_bytes() // GRANULE
         while least < most:
             middle = (least + most + 1) // 2
@@ -65,7 +65,7 @@ class LargestBlock:
         words = size // 4
         wanted = words * (self._seed % 2**32) + words * (words - 1) // 2 * int(numbers.WRITE_STEP)
         if sum_counts(sums, 32) != wanted % 2**32:
-            raise RuntimeError(f"a block of {size} bytes does not hold what was written to it")
+            raise RuntimeError(f"a block of {size} bytes does not contain the data written to it")
 
     def _enqueue_both(self, address: int, size: int) -> None:
         launch = self._device.build_launch
@@ -79,8 +79,8 @@ class LargestBlock:
 
 @contextmanager
 def prepare(benchmark: Benchmark, seed: int, index: int | None) -> Iterator[PreparedBenchmark]:
-    """A context with the kernels that write the block."""
+    """Prepares a context with the kernels that write the block."""
     if not isinstance(benchmark.work, CapacityWork):
-        raise Unsupported(f"{benchmark.work.kind} is no capacity")
+        raise Unsupported(f"{benchmark.work.kind} is not a capacity benchmark")
     with devices.open_device(index) as device:
         yield LargestBlock(device, seed)

@@ -18,10 +18,10 @@ from service.worker.cuda.nccl import NcclCommunicators
 
 ELEMENT_BYTES = 4
 RUN = 1024
-"""Neighbouring elements that are looked at together."""
+"""Neighbouring elements that are compared together."""
 RUNS = 64
 SPOIL = 0xFFFFFFFF
-"""No number: not one element of it passes."""
+"""NaN: no element with these bits passes."""
 EXACT_RANKS = 4
 DIVIDED = frozenset({"all_gather", "reduce_scatter", "all_to_all"})
 
@@ -29,7 +29,7 @@ Values = np.ndarray[Any, Any]
 
 
 class CollectiveExchange:
-    """One collective of whole numbers of fp32; rank 0 is the accelerator that was asked for."""
+    """One collective of whole numbers of fp32; rank 0 is the requested accelerator."""
 
     def __init__(
         self, ranks: Sequence[CudaDevice], library: NcclCommunicators, work: CollectiveWork, seed: int
@@ -62,7 +62,7 @@ class CollectiveExchange:
         )
 
     def execute(self, iterations: int) -> int:
-        """Nanoseconds from before the first collective to after the last, on whichever ends last."""
+        """Returns the nanoseconds from before the first to after the last collective, on the slowest one."""
         driver, (first, *others) = self._ranks[0].driver, self._streams
         check_status(driver.cuEventRecord(self._start, first))
         for stream in others:
@@ -77,7 +77,7 @@ class CollectiveExchange:
         return self._ranks[0].compute_elapsed_ns(self._start, self._stop)
 
     def check(self) -> CorrectnessCheck:
-        """Spoils every result, exchanges once, compares a sample on every rank with NumPy's.
+        """Spoils every result, exchanges once, and compares a sample on every rank with NumPy's.
 
         Numbers are below 2^22, so sums of four are exact in fp32; sums of n in any order are off by at most
         (n - 1) 2^-24 of them (Higham, Accuracy, 4.2).
@@ -104,7 +104,7 @@ class CollectiveExchange:
         )
 
     def _compute_error(self, number: int) -> float:
-        """Largest error on a rank, as a share of the largest number that may be there."""
+        """Returns the largest error on a rank, as a share of the largest number that may be there."""
         places = _select_positions(self._left, self._seeds[number])
         wanted = compute_expected(self._work, self._seeds, number, places)
         rank, found = self._ranks[number], np.empty(places.shape, np.float32)
@@ -117,7 +117,7 @@ class CollectiveExchange:
 
 
 def compute_expected(work: CollectiveWork, seeds: Sequence[int], rank: int, places: Values) -> Values:
-    """What a rank has to hold at places of its result, in float64."""
+    """Returns the expected values of a rank at positions of its result, in float64."""
     part = work.payload_bytes // ELEMENT_BYTES // len(seeds)
 
     def generate_values(number: int, at: Values) -> Values:
@@ -149,18 +149,18 @@ def compute_expected(work: CollectiveWork, seeds: Sequence[int], rank: int, plac
 
 
 def _round_up_bytes(count: int) -> int:
-    """Bytes of elements, rounded up to what the kernels that fill and spoil write at once."""
+    """Rounds bytes of elements up to the unit that the kernels write at once."""
     return -(-ELEMENT_BYTES * count // 16) * 16
 
 
 def _create_event(device: CudaDevice) -> Any:  # noqa: ANN401
-    """An event of the device's own context."""
+    """Creates an event of the device's own context."""
     device.make_current()
     return device.create_event()
 
 
 def _select_positions(count: int, seed: int) -> Values:
-    """Places in rows of neighbours: the first, the last, and others by the seed."""
+    """Selects positions in runs of neighbours: the first, the last, and others by the seed."""
     width = min(RUN, count)
     rows = max(min(RUNS, count // width), 1)
     drawn = numbers.generate_bits(seed ^ 1, np.arange(rows)) % np.uint64(count - width + 1)
@@ -170,7 +170,7 @@ def _select_positions(count: int, seed: int) -> Values:
 
 @contextmanager
 def prepare(benchmark: Benchmark, seed: int, index: int | None) -> Iterator[PreparedBenchmark]:
-    """Buffers on every accelerator; :class:`Unsupported` with too few of them, or without NCCL."""
+    """Prepares buffers on every accelerator; :class:`Unsupported` with too few of them, or without NCCL."""
     work = benchmark.work
     if not isinstance(work, CollectiveWork):
         raise Unsupported(f"{work.kind} is not a collective")
@@ -189,7 +189,7 @@ def prepare(benchmark: Benchmark, seed: int, index: int | None) -> Iterator[Prep
 
 
 def _check_algorithm(exchange: CollectiveExchange, algorithm: str) -> None:
-    """Whether NCCL has the algorithm here it says only when it is asked for a collective."""
+    """Raises :class:`Unsupported` if NCCL lacks the algorithm here, which only a collective reveals."""
     try:
         exchange.execute(1)
     except CudaError as error:

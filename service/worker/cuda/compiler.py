@@ -1,4 +1,4 @@
-"""The worker's kernels, compiled for the device at hand by NVRTC, once a process."""
+"""Compilation of the worker's kernels for the device by NVRTC, once a process."""
 
 from functools import cache
 from importlib.resources import files
@@ -9,16 +9,16 @@ from service.worker.cuda.bindings import check_status, load_module
 
 @cache
 def compile_cubin(file: str, major: int, minor: int) -> bytes:
-    """Machine code of a file of ``service/worker/kernels`` for a compute capability.
+    """Returns machine code of a file of ``service/worker/kernels`` for a compute capability.
 
-    Machine code and not PTX, because a driver runs that of a newer toolkit of its own major version, but
-    does not compile its PTX. Raises :class:`Unsupported` where this NVRTC does not know the architecture.
+    Machine code and not PTX, because a driver runs that of a newer toolkit of its own major version, but does
+    not compile its PTX. Raises :class:`Unsupported` if this NVRTC does not know the architecture.
     """
     return compile_with_log(file, major, minor)[0]
 
 
 def compile_with_log(file: str, major: int, minor: int, *more: bytes) -> tuple[bytes, str]:
-    """Machine code as in :func:`compile_cubin`, and what the compiler said, under ``more`` options."""
+    """Returns machine code as :func:`compile_cubin` does, and the compiler's log, under ``more`` options."""
     nvrtc = load_module("cuda.bindings.nvrtc")
     folder = files("service.worker.kernels")
     headers = [part for part in folder.iterdir() if part.name.endswith(".h")]
@@ -45,6 +45,6 @@ def compile_with_log(file: str, major: int, minor: int, *more: bytes) -> tuple[b
 
 
 def read_version() -> str:
-    """Version of the NVRTC that is used."""
+    """Returns the version of the NVRTC that is used."""
     major, minor = check_status(load_module("cuda.bindings.nvrtc").nvrtcVersion())
     return f"{major}.{minor}"

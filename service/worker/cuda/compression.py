@@ -1,4 +1,4 @@
-"""Gradients made smaller before they are sent, with the error kept for the next step, by own kernels."""
+"""Compression of gradients before they are sent, with the error kept for the next step, by own kernels."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -25,12 +25,12 @@ DIGITS = (20, 10, 0)
 """Lowest bit of each digit of a size, from the top: 11, 10 and 10 bits."""
 MOST_PLACES = 2**32
 UNITS = 2.0**20
-"""Of a size, where sizes are added up without rounding."""
+"""Units of a size in which sizes are summed without rounding."""
 SCALE_TOLERANCE = 1e-6
-"""Of a mean that is added up in fp64 from sums of four in fp32, and rounded to fp32."""
+"""Tolerance of a mean that is summed in fp64 from sums of four in fp32, and rounded to fp32."""
 CHECKED_VALUES = 2**20
 WRONG_SHIFT = 40
-"""Of ``select_differences``: bits below count what was sent."""
+"""Shift of ``select_differences``: bits below count the values that were sent."""
 
 
 class CompressedGradients:
@@ -38,7 +38,7 @@ class CompressedGradients:
 
     def __init__(self, device: CudaDevice, work: GradientCompressionWork, seed: int) -> None:
         if work.parameters % BLOCK:
-            raise Unsupported(f"a multiple of {BLOCK} gradients only")
+            raise Unsupported(f"the number of gradients must be a multiple of {BLOCK}")
         if work.parameters >= MOST_PLACES:
             raise Unsupported(f"fewer than {MOST_PLACES} gradients, whose places and counts have 32 bits")
         self._device, self._work, count = device, work, work.parameters
@@ -71,11 +71,11 @@ class CompressedGradients:
         )
 
     def execute(self, iterations: int) -> int:
-        """Nanoseconds of ``iterations`` compressions, after a flush; of few gradients each after its own."""
+        """Returns nanoseconds of ``iterations`` compressions after a flush; of few, each after its own."""
         return self._device.time_launches(self._launch, iterations, self.facts.working_set_bytes)
 
     def check(self) -> CorrectnessCheck:
-        """One compression from the seed: all of it against a plain kernel, a sample against NumPy."""
+        """Checks one compression from the seed: all of it against a plain kernel, a sample against NumPy."""
         self._reset_error()
         self._invalidate_results()
         self._launch()
@@ -116,7 +116,7 @@ class CompressedGradients:
         return self._work.parameters // 4
 
     def _read_sample(self) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-        """Places in whole blocks, gradient plus error there by NumPy, and the error that was left there."""
+        """Returns positions in whole blocks, gradient plus error there by NumPy, and the error left there."""
         places = select_positions(self._work.parameters, self._seeds[0], whole_runs=True)
         return places, self._compute_sums(places), read_elements(self._device, self._error, places)
 
@@ -204,7 +204,7 @@ class CompressedGradients:
         arguments = (self._error, count, *self._seeds, least)
         counted = run_checksum(device, "select_differences", *arguments, file=FILE)
         sent = counted % 2**WRONG_SHIFT
-        # Zeros are sent last of all, and nothing shows which of them were.
+        # Zeros are sent last, and which of them were sent is not visible.
         wrong = (counted >> WRONG_SHIFT) + int(sent != self._kept if least else sent > self._kept)
         chosen, values = np.empty(self._kept, np.uint32), np.empty(self._kept, np.float32)
         device.to_host(chosen, self._places)
@@ -229,8 +229,8 @@ def _chain_launches(steps: list[KernelLaunch] | tuple[KernelLaunch, ...]) -> Ker
 
 @contextmanager
 def prepare(benchmark: Benchmark, seed: int, index: int | None) -> Iterator[PreparedBenchmark]:
-    """Gradients and errors from the seed; raises :class:`Unsupported` where they do not fit."""
+    """Prepares gradients and errors from the seed; raises :class:`Unsupported` if they do not fit."""
     if not isinstance(benchmark.work, GradientCompressionWork):
-        raise Unsupported(f"{benchmark.work.kind} is no compression of gradients")
+        raise Unsupported(f"{benchmark.work.kind} is not a compression of gradients")
     with devices.open_device(index) as device:
         yield CompressedGradients(device, benchmark.work, seed)

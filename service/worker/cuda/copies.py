@@ -1,4 +1,4 @@
-"""A copy of an array from the seed, and how it is checked, whichever kernel does it."""
+"""A copy of an array from the seed, and its check, for any kernel."""
 
 import numpy as np
 
@@ -11,11 +11,11 @@ VECTOR_BYTES = 16
 
 
 class CopyArrays:
-    """A source of whole numbers as fp32 and a target of the same size; raises where there is no room."""
+    """A source of whole numbers as fp32 and a target of the same size; raises if there is no room."""
 
     def __init__(self, device: CudaDevice, array_bytes: int, seed: int) -> None:
         if array_bytes % VECTOR_BYTES:
-            raise Unsupported(f"arrays of whole {VECTOR_BYTES}-byte vectors only")
+            raise Unsupported(f"arrays must consist of whole {VECTOR_BYTES}-byte vectors")
         if 2 * array_bytes > device.read_free_bytes():
             raise Unsupported(f"needs {2 * array_bytes} bytes, {device.read_free_bytes()} are free")
         self._device, self._seed = device, numbers.derive_seed(seed, 0)
@@ -24,7 +24,7 @@ class CopyArrays:
         run_kernel(device, ("random.cu", "fill_whole"), self.source, self.count, self._seed)
 
     def count_errors(self, launch: KernelLaunch) -> int:
-        """How many elements and sums differ from the source after one launch into a spoilt target."""
+        """Counts elements and sums that differ from the source after one launch into a spoilt target."""
         run_kernel(self._device, ("flush.cu", "flush"), self.target, self.vectors, SPOIL)
         launch()
         sums = [

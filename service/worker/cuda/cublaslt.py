@@ -11,7 +11,7 @@ from service.worker.cuda.bindings import load_module
 from service.worker.cuda.device import CudaDevice
 
 WORKSPACE_BYTES = 32 * 2**20
-"""As much as PyTorch gives it on Hopper, so that figures compare."""
+"""Workspace as large as PyTorch's on Hopper, so that figures compare."""
 MOST_ALGORITHMS = 16
 
 # cudaDataType of library_types.h.
@@ -19,7 +19,7 @@ R_32F, R_64F, R_16F, R_8I, R_32I, R_16BF, R_8F_E4M3 = 0, 1, 2, 3, 10, 14, 28
 
 
 class MultiplyMode(NamedTuple):
-    """How a number format is multiplied; every mode is set, none is left to a default."""
+    """Multiplication of a number format; every mode is set, none is left to a default."""
 
     operand: int
     result: int
@@ -27,7 +27,7 @@ class MultiplyMode(NamedTuple):
     compute: str
     accumulation: str
     capability: tuple[int, int]
-    """The least that has it in hardware."""
+    """Lowest compute capability that has it in hardware."""
 
 
 KINDS: dict[DType, MultiplyMode] = {
@@ -43,7 +43,7 @@ _SCALES = {R_64F: np.float64, R_32F: np.float32, R_32I: np.int32}
 
 
 class MatrixProduct(NamedTuple):
-    """C = alpha A B + beta C of row-major matrices, ``batch`` of each one behind the other."""
+    """C = alpha A B + beta C of row-major matrices, ``batch`` of each in sequence."""
 
     dtype: DType
     m: int
@@ -51,20 +51,20 @@ class MatrixProduct(NamedTuple):
     k: int
     batch: int = 1
     a_is_turned: bool = False
-    """A lies as k x m."""
+    """True if A is stored as k x m."""
     b_is_turned: bool = True
-    """B lies as n x k, as weights do."""
+    """True if B is stored as n x k, as weights are."""
     alpha: float = 1.0
     beta: float = 0.0
     gives_fp32: bool = False
-    """The result of bf16 is not rounded to bf16."""
+    """True if the result of bf16 is not rounded to bf16."""
 
 
 class MatmulAlgorithm(NamedTuple):
-    """One way to carry out a product."""
+    """One algorithm of a product."""
 
     address: int
-    """Of the library's own description, kept by the :class:`Matmul` that found it."""
+    """Address of the library's own description, kept by the :class:`Matmul` that found it."""
     name: str
 
 
@@ -74,7 +74,7 @@ class CublasLtLibrary(NamedTuple):
     handle: int
     version: str
     workspace: int
-    """Address."""
+    """Address of the workspace."""
 
 
 def _open_library(lt: Any, device: CudaDevice, stack: ExitStack) -> CublasLtLibrary:  # noqa: ANN401
@@ -90,7 +90,7 @@ class Matmul:
     """Products of row-major matrices; a plain :class:`GemmWork` is C = A B^T with A of m x k and B of n x k.
 
     cuBLAS counts by columns, so it is asked for C^T = B^T A^T; B of n x k is the one layout that it has for
-    every number format. Raises :class:`Unsupported` where device or library cannot do it. One that is
+    every number format. Raises :class:`Unsupported` if device or library do not support it. A product that is
     ``like`` another shares its handle and its workspace, and has to be used on the same stream.
     """
 
@@ -119,7 +119,7 @@ class Matmul:
         self._set_attribute(attribute.TRANSB, np.int32(turned if shape.a_is_turned else as_it_is))
         if shape.dtype == "fp8_e4m3":
             self._set_attribute(attribute.FAST_ACCUM, np.int8(1))
-        # Rows of cuBLAS are what lies side by side in memory.
+        # Rows of cuBLAS are contiguous in memory.
         b = (shape.k, shape.n) if shape.b_is_turned else (shape.n, shape.k)
         a = (shape.m, shape.k) if shape.a_is_turned else (shape.k, shape.m)
         result = R_32F if shape.gives_fp32 else kind.result
@@ -133,7 +133,7 @@ class Matmul:
         self._found: Any = None
 
     def list_algorithms(self) -> list[MatmulAlgorithm]:
-        """What the library's heuristics propose, the one they think fastest first."""
+        """Returns the proposals of the library's heuristics, the presumably fastest first."""
         lt, count = self._lt, np.zeros(1, np.int32)
         preference = lt.matmul_preference_create()
         try:
@@ -168,9 +168,9 @@ class Matmul:
     def enqueue_product(
         self, algorithm: MatmulAlgorithm, a: int, b: int, c: int, added: int | None = None
     ) -> None:
-        """Put one product of the matrices at these addresses on the device's stream.
+        """Enqueues one product of the matrices at these addresses on the device's stream.
 
-        What beta adds is at ``added``, or in the place of the result.
+        Beta applies to the matrix at ``added``, or to the previous result.
         """
         first, second, result = self._layouts
         self._lt.matmul(

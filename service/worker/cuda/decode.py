@@ -1,4 +1,4 @@
-"""Tokens of a small decoder, one after the other: products of cuBLASLt and own kernels, as a graph or not."""
+"""Token loop of a small decoder: products of cuBLASLt and own kernels, as a graph or not."""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -28,7 +28,7 @@ BLOCKS_EACH = 2
 
 
 class TokensInTurn:
-    """Steps over weights and a cache that grows by a token each; every execution begins with the same."""
+    """Steps over weights and a cache that grows by a token each, from the same state in every execution."""
 
     def __init__(self, device: CudaDevice, work: DecodeLoopWork, seed: int, stack: ExitStack) -> None:
         self._device, self._work, self._seed = device, work, seed
@@ -52,7 +52,7 @@ class TokensInTurn:
         )
         self._begin()
         step = self._build_step()
-        # Once before it is captured: code that is loaded when it is first used may not be loaded meanwhile.
+        # Run once before capture: code that is loaded on first use may not be loaded during it.
         step()
         device.synchronize()
         self._step = device.capture_graph(step) if work.uses_graph else step
@@ -61,11 +61,11 @@ class TokensInTurn:
         )
 
     def execute(self, iterations: int) -> int:
-        """Nanoseconds of ``iterations`` times all steps; a flush comes first, and the cache is as it was."""
+        """Returns nanoseconds of ``iterations`` times all steps, after a flush and with the initial cache."""
         return sum(self._time_steps() for _ in range(iterations))
 
     def check(self) -> CorrectnessCheck:
-        """Scores of one sequence in the first steps against float64 of the same weights, cache, tokens."""
+        """Compares scores of one sequence in the first steps with float64 of the same inputs."""
         net, work, limit = self._net, self._work, compute_tolerance(self._work)
         sequence = int(numbers.generate_bits(self._seed, np.array([1]))[0]) % work.batch
         steps, found = min(work.steps, CHECKED_STEPS), []
@@ -108,7 +108,7 @@ class TokensInTurn:
         return self._device.time_work(enqueue_steps)
 
     def _build_step(self) -> QueueLaunch:
-        """All launches of a step."""
+        """Builds all launches of a step."""
         net, work, batch = self._net, self._work, self._work.batch
         x, y = net.allocate_array(batch * work.hidden), net.allocate_array(batch * work.hidden)
         factors = net.allocate_array(batch, 4)
@@ -152,7 +152,7 @@ class TokensInTurn:
         return self._net.build_product(shape, x, self._net.weights[name], y)
 
     def _build_attention(self, y: int) -> Callable[[int], list[QueueLaunch]]:
-        """The launches of the attention of a layer, of which the result lies in ``_mixed``."""
+        """Builds the launches of the attention of a layer, whose result is in ``_mixed``."""
         net, work, batch = self._net, self._work, self._work.batch
         heads = work.query_heads * work.head_size
         qkv = net.allocate_array(batch * (work.query_heads + 2 * work.kv_heads) * work.head_size)
@@ -186,7 +186,7 @@ class TokensInTurn:
 
 
 def _compute_splits(device: CudaDevice, work: DecodeLoopWork) -> int:
-    """Parts of the context, so that there are blocks for the whole device."""
+    """Computes the parts of the context, so that blocks fill the whole device."""
     like = AttentionWork(
         kind="attention", phase="decode", back_end="own", dtype=work.dtype, batch=work.batch,
         query_heads=work.query_heads, kv_heads=work.kv_heads, head_size=work.head_size,
@@ -200,7 +200,7 @@ def _compute_splits(device: CudaDevice, work: DecodeLoopWork) -> int:
 
 @contextmanager
 def prepare(benchmark: Benchmark, seed: int, index: int | None) -> Iterator[PreparedBenchmark]:
-    """Weights and a cache filled from the seed; raises :class:`Unsupported` where they do not fit."""
+    """Prepares weights and a cache from the seed; raises :class:`Unsupported` if they do not fit."""
     if not isinstance(benchmark.work, DecodeLoopWork):
         raise Unsupported(f"{benchmark.work.kind} is not a decode loop")
     with devices.open_device(index) as device, ExitStack() as stack:

@@ -1,4 +1,4 @@
-"""What decoding and training of a small decoder share: its arrays, its kernels, its products."""
+"""Shared parts of decoding and training of a small decoder: its arrays, kernels and products."""
 
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -21,7 +21,7 @@ STORED = {"bf16": "u2", "fp32": "f4"}
 
 
 class CudaDecoder:
-    """A decoder on a device: everything is allocated and every launch packed before anything is timed."""
+    """A decoder on a device: all memory is allocated and every launch packed before anything is timed."""
 
     def __init__(
         self, device: CudaDevice, work: DecodeLoopWork | TrainingStepWork, seed: int, stack: ExitStack
@@ -35,7 +35,7 @@ class CudaDecoder:
         self.matrices = list_matrices(work)
 
     def fill_weights(self) -> None:
-        """Every matrix and the table of tokens, from the seed."""
+        """Allocates and fills every matrix and the embedding table from the seed."""
         work = self.work
         self.weights = {
             name: self.allocate_array(each.rows * each.columns) for name, each in self.matrices.items()
@@ -44,51 +44,51 @@ class CudaDecoder:
         self.refill_weights()
 
     def refill_weights(self) -> None:
-        """The weights as they were at first."""
+        """Resets the weights to their initial values."""
         for name, each in self.matrices.items():
             self.fill_array(self.weights[name], each.number, each.rows * each.columns)
         self.fill_array(self.table, get_table_number(self.work), self.work.vocabulary * self.work.hidden)
 
     def fill_array(self, address: int, number: int, count: int) -> None:
-        """Numbers of the seed."""
+        """Fills an array with numbers of the seed."""
         name = numbers.FILLS[self.work.dtype]
         run_kernel(self.device, ("random.cu", name), address, count, numbers.derive_seed(self.seed, number))
 
     def allocate_array(self, count: int, width: int | None = None) -> int:
-        """Address of as many elements, of the type of the work or of another width."""
+        """Allocates elements of the type of the work or of another width, and returns the address."""
         return self.device.allocate(max(count * (width or self.width), 16))
 
     def upload_array(self, held: np.ndarray[Any, Any]) -> int:
-        """Address of a copy."""
+        """Uploads a copy and returns its address."""
         address = self.allocate_array(held.nbytes, 1)
         self.device.to_device(address, np.ascontiguousarray(held))
         return address
 
     def generate_token_ids(self, count: int) -> np.ndarray[Any, np.dtype[np.uint32]]:
-        """The first token ids of the seed."""
+        """Generates the first token ids of the seed."""
         return generate_tokens(self.work, self.seed, np.arange(count))
 
     def upload_angles(self, positions: int) -> int:
-        """Address of cosines and sines, side by side."""
+        """Uploads interleaved cosines and sines, and returns the address."""
         parts = compute_rotary_angles(np.arange(positions), self.work.head_size)
         return self.upload_array(np.stack(parts, axis=-1).astype(np.float32))
 
     def read_values(self, address: int, count: int) -> np.ndarray[Any, np.dtype[np.float64]]:
-        """What lies there."""
+        """Reads values from an address as float64."""
         held = np.empty(count, STORED[self.work.dtype])
         self.device.to_host(held, address)
         return (numbers.decode_bf16(held) if self.work.dtype == "bf16" else held).astype(np.float64)
 
     def build_element_launch(self, name: str, elements: int, *arguments: int) -> QueueLaunch:
-        """A kernel with a thread an element."""
+        """Builds a launch with a thread an element."""
         return self._build_launch(name, -(-elements // THREADS), *arguments)
 
     def build_row_launch(self, name: str, rows: int, *arguments: int) -> QueueLaunch:
-        """A kernel with a block a row."""
+        """Builds a launch with a block a row."""
         return self._build_launch(name, rows, *arguments)
 
     def build_plain_launch(self, name: str, *arguments: int) -> QueueLaunch:
-        """A kernel of one block that has no type."""
+        """Builds a launch of a kernel of one block without a type."""
         return self.device.build_launch(self.device.load_kernel("decoder.cu", name), 1, *arguments)
 
     def _build_launch(self, name: str, blocks: int, *arguments: int) -> QueueLaunch:
@@ -98,7 +98,7 @@ class CudaDecoder:
     def build_product(
         self, shape: MatrixProduct, a: int, b: int, c: int, added: int | None = None
     ) -> QueueLaunch:
-        """C = alpha A B + beta C by the fastest of cuBLASLt's proposals, tried on the first of its shape."""
+        """Builds C = alpha A B + beta C by cuBLASLt's fastest proposal, timed on the first of a shape."""
         if shape not in self._products:
             matmul = Matmul(self.device, shape, self._stack, self._first)
             self._first = self._first or matmul
@@ -119,9 +119,9 @@ class CudaDecoder:
         return min(time_once() for _ in range(TRIALS))
 
     def build_facts(self, *, own: str, working_set_bytes: int, uses_graph: bool) -> MeasurementFacts:
-        """For the record."""
+        """Builds the facts for the record."""
         if self._first is None:
-            raise Unsupported("no product was asked for")
+            raise Unsupported("no product was built")
         return MeasurementFacts(
             library=f"cublasLt {self._first.version}, own kernels {own}",
             algorithm=f"{len(self._products)} shapes of products, each by the fastest proposal",
@@ -137,7 +137,7 @@ class CudaDecoder:
 
 
 def chain_launches(launches: list[QueueLaunch]) -> QueueLaunch:
-    """All of them, one after the other."""
+    """Chains launches in sequence."""
 
     def enqueue_all() -> None:
         for launch in launches:

@@ -15,17 +15,17 @@ from service.worker.cuda import compiler
 from service.worker.cuda.bindings import CudaError, check_status, list_versions, load_module
 
 THREADS = 256
-"""In a block; the kernels are compiled for as many."""
+"""Threads in a block; the kernels are compiled for this number."""
 CACHE_SHARE = 20
 """Data are larger than the cache by this factor, or the cache is overwritten before each sample."""
 LEAST_FLUSH_BYTES = 256 * 2**20
-"""Long enough to write that what is timed next has been queued meanwhile."""
+"""Least bytes of a flush: long enough to write that the next launches are queued meanwhile."""
 
 KernelLaunch = Callable[[], None]
 
 
 class CudaDevice:
-    """An accelerator through the CUDA driver. Addresses are whole numbers, as the driver gives them."""
+    """An accelerator through the CUDA driver. Addresses are integers, as the driver gives them."""
 
     def __init__(self, driver: Any, number: Any, context: Any, stack: ExitStack) -> None:  # noqa: ANN401
         self.driver = driver
@@ -54,12 +54,12 @@ class CudaDevice:
         return int(check_status(self.driver.cuDeviceGetAttribute(which, self._number)))
 
     def make_current(self) -> None:
-        """Make the context current in this thread too."""
+        """Makes the context current in this thread too."""
         check_status(self.driver.cuCtxSetCurrent(self.context))
 
     @contextmanager
     def scope_allocations(self) -> Iterator[None]:
-        """Frees what is allocated inside when it is left; no kernel may be loaded inside."""
+        """Frees allocations of the block when it is left; no kernel may be loaded inside."""
         outer, self._stack = self._stack, ExitStack()
         with self._stack:
             try:
@@ -69,7 +69,7 @@ class CudaDevice:
 
     @property
     def pci_bus_id(self) -> str:
-        """Domain, bus and device, such as 0000:17:00.0."""
+        """Returns domain, bus and device, such as 0000:17:00.0."""
         return (
             nvml.decode_text(check_status(self.driver.cuDeviceGetPCIBusId(32, self._number)))
             .rstrip("\x00")
@@ -78,43 +78,43 @@ class CudaDevice:
 
     @property
     def ordinal(self) -> int:
-        """By which number CUDA, and PyTorch, know it in this process."""
+        """Number by which CUDA and PyTorch know the device in this process."""
         return int(self._number)
 
     def create_event(self) -> Any:  # noqa: ANN401
-        """An event with a time, destroyed with the device."""
+        """Creates an event with a time, destroyed with the device."""
         event = check_status(self.driver.cuEventCreate(self.driver.CUevent_flags.CU_EVENT_DEFAULT))
         self._stack.callback(self.driver.cuEventDestroy, event)
         return event
 
     def create_stream(self) -> Any:  # noqa: ANN401
-        """A second stream, destroyed with the device."""
+        """Creates a second stream, destroyed with the device."""
         stream = check_status(self.driver.cuStreamCreate(self.driver.CUstream_flags.CU_STREAM_NON_BLOCKING))
         self._stack.callback(self.driver.cuStreamDestroy, stream)
         return stream
 
     def read_free_bytes(self) -> int:
-        """Memory that nobody uses."""
+        """Returns the bytes of free device memory."""
         return int(check_status(self.driver.cuMemGetInfo())[0])
 
     def allocate(self, size: int) -> int:
-        """Address of ``size`` bytes, freed with the device; :class:`Unsupported` if there is no room."""
+        """Allocates ``size`` bytes, freed with the device; :class:`Unsupported` if there is no room."""
         free = self.read_free_bytes()
         status, pointer = self.driver.cuMemAlloc(size)
         if status == self.driver.CUresult.CUDA_ERROR_OUT_OF_MEMORY:
-            raise Unsupported(f"{status.name}: {size} bytes asked for, {free} free")
+            raise Unsupported(f"{status.name}: {size} bytes requested, {free} free")
         check_status((status,))
         self._stack.callback(self.driver.cuMemFree, pointer)
         return int(pointer)
 
     def allocate_pinned(self, size: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
-        """Host memory that the device reads and writes by itself, freed with the device."""
+        """Allocates host memory that the device accesses directly, freed with the device."""
         address = check_status(self.driver.cuMemHostAlloc(size, 0))
         self._stack.callback(self.driver.cuMemFreeHost, address)
         return np.ctypeslib.as_array((ctypes.c_uint8 * size).from_address(int(address)))
 
     def load_kernel(self, file: str, name: str) -> int:
-        """A kernel of ``service/worker/kernels``, compiled and loaded."""
+        """Compiles and loads a kernel of ``service/worker/kernels``."""
         if file not in self._modules:
             module = check_status(
                 self.driver.cuModuleLoadData(compiler.compile_cubin(file, *self.capability))
@@ -126,9 +126,9 @@ class CudaDevice:
     def build_launch(
         self, kernel: int, blocks: int, *arguments: int, threads: int = THREADS, shared_bytes: int = 0
     ) -> KernelLaunch:
-        """A launch with everything packed beforehand; each argument is 8 bytes, and fits every parameter.
+        """Builds a launch with all arguments packed; each is 8 bytes, and fits every parameter.
 
-        ``shared_bytes`` of each block come on top of what the kernel declares.
+        ``shared_bytes`` of each block are added to those that the kernel declares.
         """
         self._set_shared_memory(kernel, shared_bytes)
         launch, stream, function = self.driver.cuLaunchKernel, self._stream, self.driver.CUfunction(kernel)
@@ -147,13 +147,13 @@ class CudaDevice:
         return enqueue_launch
 
     def count_resident_blocks(self, kernel: int, threads: int, shared_bytes: int = 0) -> int:
-        """Blocks of a launch that a multiprocessor has room for at a time."""
+        """Returns the number of blocks of a launch that a multiprocessor can hold at a time."""
         self._set_shared_memory(kernel, shared_bytes)
         ask = self.driver.cuOccupancyMaxActiveBlocksPerMultiprocessor
         return int(check_status(ask(self.driver.CUfunction(kernel), threads, shared_bytes)))
 
     def _set_shared_memory(self, kernel: int, shared_bytes: int) -> None:
-        """Lets a kernel have so much, and the multiprocessor give all it can: both have to be asked for."""
+        """Sets the shared memory limit of a kernel and the multiprocessor's share; both are needed."""
         if not shared_bytes:
             return
         kinds, function = self.driver.CUfunction_attribute, self.driver.CUfunction(kernel)
@@ -164,7 +164,7 @@ class CudaDevice:
             check_status(self.driver.cuFuncSetAttribute(function, attribute, value))
 
     def capture_graph(self, queue: KernelLaunch) -> KernelLaunch:
-        """What ``queue`` puts on the stream, as one graph that is launched at once."""
+        """Captures the work that ``queue`` enqueues as one graph that is launched at once."""
         driver = self.driver
         mode = driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
         check_status(driver.cuStreamBeginCapture(self._stream, mode))
@@ -179,11 +179,11 @@ class CudaDevice:
 
     @property
     def flush_bytes(self) -> int:
-        """How much a flush overwrites."""
+        """Bytes that a flush overwrites."""
         return max(2 * self.l2_bytes, LEAST_FLUSH_BYTES)
 
     def flush_cache(self) -> None:
-        """Overwrite the cache, without waiting for it."""
+        """Overwrites the cache, without waiting for it."""
         if self._flush is None:
             vectors = self.flush_bytes // 16
             address = self.allocate(self.flush_bytes)
@@ -192,7 +192,7 @@ class CudaDevice:
         self._flush()
 
     def time_work(self, work: Callable[[], None]) -> int:
-        """Nanoseconds between two events around what ``work`` queues on the stream."""
+        """Returns the nanoseconds between two events around the work that ``work`` enqueues."""
         start, stop = self._events
         check_status(self.driver.cuEventRecord(start, self._stream))
         work()
@@ -201,10 +201,10 @@ class CudaDevice:
         return self.compute_elapsed_ns(start, stop)
 
     def time_launches(self, launch: KernelLaunch, times: int, working_set_bytes: int | None = None) -> int:
-        """Nanoseconds of as many launches one after the other, after a flush.
+        """Returns nanoseconds of ``times`` launches in sequence, after a flush.
 
-        While the device is at the flush, the launches are queued: none of them waits for the host. A
-        working set that is named and below 20 times the cache is flushed before each launch.
+        The launches are queued during the flush, so that none of them waits for the host. A stated working
+        set below 20 times the cache is flushed before each launch.
         """
         if working_set_bytes is not None and working_set_bytes < CACHE_SHARE * self.l2_bytes:
             return sum(self.time_launches(launch, 1) for _ in range(times))
@@ -217,27 +217,27 @@ class CudaDevice:
         return self.time_work(enqueue_launches)
 
     def compute_elapsed_ns(self, start: Any, stop: Any) -> int:  # noqa: ANN401
-        """Nanoseconds from one event to another; both have happened."""
+        """Returns the nanoseconds between two events that have occurred."""
         milliseconds = float(check_status(self.driver.cuEventElapsedTime(start, stop)))
         return max(round(milliseconds * 1e6), 1)
 
     def to_device(self, address: int, array: np.ndarray[Any, Any]) -> None:
-        """Copy an array, and wait for it."""
+        """Copies an array to the device, and waits for it."""
         check_status(self.driver.cuMemcpyHtoD(address, array.ctypes.data, array.nbytes))
         # The call returns once pageable memory is staged; the streams of this class wait for no other.
         check_status(self.driver.cuCtxSynchronize())
 
     def to_host(self, array: np.ndarray[Any, Any], address: int) -> None:
-        """Wait for what is queued, then copy into an array."""
+        """Waits for queued work, then copies into an array."""
         self.synchronize()
         check_status(self.driver.cuMemcpyDtoH(array.ctypes.data, address, array.nbytes))
 
     def synchronize(self) -> None:
-        """Wait for everything queued; raises what went wrong meanwhile."""
+        """Waits for queued work; raises its errors."""
         check_status(self.driver.cuStreamSynchronize(self._stream))
 
     def list_software(self) -> tuple[NodeSoftware, ...]:
-        """What a measurement goes through."""
+        """Returns the software that a measurement uses."""
         api = int(check_status(self.driver.cuDriverGetVersion()))
         return (
             NodeSoftware(name="cuda_driver_api", version=f"{api // 1000}.{api % 1000 // 10}"),
@@ -247,12 +247,12 @@ class CudaDevice:
 
 
 def run_kernel(device: CudaDevice, kernel: tuple[str, str], *arguments: int) -> None:
-    """Queue a kernel that is not timed, on enough blocks to fill the device."""
+    """Enqueues an untimed kernel, on enough blocks to fill the device."""
     device.build_launch(device.load_kernel(*kernel), device.multiprocessors * 8, *arguments)()
 
 
 def load_driver() -> Any:  # noqa: ANN401
-    """The CUDA driver, initialised; raises :class:`Unsupported` where there is none."""
+    """Loads and initialises the CUDA driver; raises :class:`Unsupported` if there is none."""
     driver = load_module("cuda.bindings.driver")
     try:
         check_status(driver.cuInit(0))
@@ -262,14 +262,14 @@ def load_driver() -> Any:  # noqa: ANN401
 
 
 def find_device_number(driver: Any, index: int) -> Any:  # noqa: ANN401
-    """The driver's number of an accelerator of the inventory: it counts in an order of its own."""
+    """Returns the driver's number of an accelerator of the inventory; the driver has its own order."""
     with nvml.open_nvml() as bindings:
         handle = nvml.get_handle(bindings, index)
         mode = nvml.NvmlAnswers(bindings, "").query_member(
             "mig_mode", lambda: bindings.nvmlDeviceGetMigMode(handle)
         )
         if mode is not MISSING and mode[0]:
-            raise Unsupported(f"accelerator {index} is divided (MIG), and its power is that of all parts")
+            raise Unsupported(f"accelerator {index} is divided (MIG), and its power includes all parts")
         bus_id = nvml.decode_text(bindings.nvmlDeviceGetPciInfo(handle).busId)
     try:
         return check_status(driver.cuDeviceGetByPCIBusId(bus_id.encode()))
@@ -279,9 +279,9 @@ def find_device_number(driver: Any, index: int) -> Any:  # noqa: ANN401
 
 @contextmanager
 def open_device(index: int | None) -> Iterator[CudaDevice]:
-    """An accelerator of the inventory with its primary context current in this thread.
+    """Opens an accelerator of the inventory with its primary context current in this thread.
 
-    Raises :class:`Unsupported` where there is no driver, no such accelerator, or none is named.
+    Raises :class:`Unsupported` if there is no driver, no such accelerator, or none is named.
     """
     if index is None:
         raise Unsupported("the benchmark needs an accelerator")
@@ -295,29 +295,29 @@ def open_device(index: int | None) -> Iterator[CudaDevice]:
         try:
             yield device
         finally:
-            # What is still queued uses what is about to be freed; another device may have been used last.
+            # Queued work uses memory that is about to be freed; another device may have been used last.
             driver.cuCtxSetCurrent(context)
             driver.cuCtxSynchronize()
 
 
 def select_indices(index: int | None, count: int, *, all_of_them: bool = False) -> list[int]:
-    """Indices of accelerators, one after the other in the inventory and round its end: so many, or all.
+    """Returns ``count`` consecutive indices of the inventory, wrapping around, or all of them.
 
-    Raises :class:`Unsupported` where there are fewer, or none is named.
+    Raises :class:`Unsupported` if there are fewer, or none is named.
     """
     if index is None:
         raise Unsupported("the benchmark needs an accelerator")
     with nvml.open_nvml() as bindings:
         there = int(bindings.nvmlDeviceGetCount())
     if index >= there:
-        raise Unsupported(f"accelerator {index} is not there")
+        raise Unsupported(f"accelerator {index} does not exist")
     if there < count:
-        raise Unsupported(f"{count} accelerators are needed, {there} are there")
+        raise Unsupported(f"{count} accelerators are required, {there} exist")
     return [(index + place) % there for place in range(there if all_of_them else count)]
 
 
 def attributes(index: int) -> dict[str, int]:
-    """What only CUDA knows of an accelerator, without making a context."""
+    """Returns attributes of an accelerator that only CUDA knows, without creating a context."""
     driver = load_driver()
     number, kinds = find_device_number(driver, index), driver.CUdevice_attribute
     wanted = {
@@ -333,6 +333,6 @@ def attributes(index: int) -> dict[str, int]:
 
 
 def sum_counts(sums: Sequence[int] | np.ndarray[Any, Any], bits: int) -> int:
-    """Sum of what each thread counted, modulo 2 to the ``bits``."""
+    """Returns the sum of the threads' counts, modulo 2 to the ``bits``."""
     total = int(np.sum(np.asarray(sums, np.uint64), dtype=np.uint64))
     return total % (1 << bits)

@@ -1,4 +1,4 @@
-"""Multiply-adds of warps whose threads take different ways, by an own kernel."""
+"""Multiply-adds of warps whose threads diverge, by an own kernel."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,7 +18,7 @@ START_BITS = 22
 
 
 class DivergentWarps:
-    """Way ``w`` adds a constant of its own at each step: +-2^(w // 2), exact in fp32 below 2^24 steps."""
+    """Path ``w`` adds a constant of its own at each step: +-2^(w // 2), exact in fp32 below 2^24 steps."""
 
     def __init__(self, device: CudaDevice, work: DivergenceWork, seed: int) -> None:
         self._device, self._work, self._seed = device, work, numbers.derive_seed(seed, 0)
@@ -41,11 +41,11 @@ class DivergentWarps:
         )
 
     def execute(self, iterations: int) -> int:
-        """Nanoseconds of ``iterations`` launches, after a flush."""
+        """Returns the nanoseconds of ``iterations`` launches after a flush."""
         return self._device.time_launches(self._launch, iterations)
 
     def check(self) -> CorrectnessCheck:
-        """Spoils the results, runs the kernel once, compares what every thread has."""
+        """Spoils the results, runs the kernel once, and compares the result of every thread."""
         found = np.empty(self._work.threads, np.float32)
         run_kernel(self._device, ("flush.cu", "flush"), self._results, found.nbytes // 16, SPOIL)
         self._launch()
@@ -62,15 +62,15 @@ class DivergentWarps:
         )
 
     def _generate_starts(self) -> np.ndarray[tuple[int], np.dtype[np.uint32]]:
-        """Where each thread starts."""
+        """Generates the start of each thread."""
         bits = numbers.generate_bits(self._seed, np.arange(self._work.threads))
         return (bits >> np.uint64(64 - START_BITS)).astype(np.uint32)
 
 
 @contextmanager
 def prepare(benchmark: Benchmark, seed: int, index: int | None) -> Iterator[PreparedBenchmark]:
-    """A start for each thread; raises :class:`Unsupported` where they do not fit."""
+    """Prepares a start for each thread; raises :class:`Unsupported` if they do not fit."""
     if not isinstance(benchmark.work, DivergenceWork):
-        raise Unsupported(f"{benchmark.work.kind} is no divergence")
+        raise Unsupported(f"{benchmark.work.kind} is not a divergence benchmark")
     with devices.open_device(index) as device:
         yield DivergentWarps(device, benchmark.work, seed)

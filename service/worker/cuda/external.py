@@ -1,6 +1,6 @@
-"""What tools of others measure of this accelerator, where they are installed; nothing depends on them.
+"""Measurements of this accelerator by tools of others, if they are installed; nothing depends on them.
 
-A tool runs with a fixed list of arguments, and what it prints is parsed and never run.
+A tool runs with a fixed list of arguments, and its output is parsed and never run.
 """
 
 import os
@@ -44,17 +44,17 @@ _VERSION = re.compile(r"[Vv]ersion\"?\s*:?\s*\"?v?(\d+(?:\.\d+)+)")
 
 
 class ToolCommand(NamedTuple):
-    """How a tool is asked."""
+    """Command line of a tool."""
 
     program: str
     arguments: tuple[str, ...]
     indices: tuple[int, ...]
-    """Accelerators that it sees."""
+    """Accelerators that are visible to the tool."""
     timer: Literal["cuda_event", "host_clock"]
 
 
 class ToolReport:
-    """One run of a tool; its times are what it reports, or what it takes at the bandwidth that it reports."""
+    """One run of a tool; its times are reported, or derived from the bandwidth that it reports."""
 
     def __init__(
         self, path: str, plan: ToolCommand, work: ExternalToolWork, environment: Mapping[str, str]
@@ -69,10 +69,10 @@ class ToolReport:
         )
 
     def times_ns(self) -> list[int]:
-        """Nanoseconds of one transfer.
+        """Returns the nanoseconds of one transfer.
 
         Raises:
-            RuntimeError: the tool failed, or printed something else.
+            RuntimeError: The tool failed, or printed something else.
         """
         printed = run_command(self._command, self._environment)
         version = _VERSION.search(printed)
@@ -82,15 +82,15 @@ class ToolReport:
         try:
             return [round(parse_seconds(self._work, printed) * 1e9)]
         except PlanningError as error:
-            raise RuntimeError(f"{self._work.tool} printed something else: {error}") from None
+            raise RuntimeError(f"{self._work.tool} printed unexpected output: {error}") from None
 
 
 def build_plan(work: ExternalToolWork, index: int) -> ToolCommand:
-    """The command line of a test; raises :class:`Unsupported` for one that is not known here."""
+    """Builds the command line of a test; raises :class:`Unsupported` for an unknown one."""
     match work.tool:
         case "nvbandwidth" if work.test in _TO_HOST | _TO_PEER:
             if work.transfer_bytes % MEBIBYTE:
-                raise Unsupported("nvbandwidth takes whole mebibytes")
+                raise Unsupported("nvbandwidth requires whole mebibytes")
             count = 2 if work.test in _TO_PEER else 1
             arguments = ("-j", "-t", work.test, "-b", str(work.transfer_bytes // MEBIBYTE))
             return ToolCommand(
@@ -105,15 +105,15 @@ def build_plan(work: ExternalToolWork, index: int) -> ToolCommand:
             return ToolCommand(
                 "dcgmi", ("diag", "-r", "pcie", "-j", "-i", str(index)), (index,), "host_clock"
             )
-    raise Unsupported(f"{work.tool} is not asked for {work.test}")
+    raise Unsupported(f"{work.tool} is not used for {work.test}")
 
 
 def parse_seconds(work: ExternalToolWork, printed: str) -> float:
-    """Seconds of one transfer of the payload, from what a tool printed.
+    """Returns the seconds of one transfer of the payload, from the output of a tool.
 
     Raises:
-        PlanningError: it is not what the tool prints.
-        RuntimeError: the test is not in it.
+        PlanningError: It is not in the format of the tool.
+        RuntimeError: It does not contain the test.
     """
     wanted: dict[str, str | int] = {}
     match work.tool:
@@ -129,7 +129,7 @@ def parse_seconds(work: ExternalToolWork, printed: str) -> float:
 
 
 def _find_reading(read: FileMeasurements, metric: str, of: Mapping[str, str | int]) -> float:
-    """The first reading of a metric of what is asked for."""
+    """Returns the first reading of a metric for the given subject."""
     for run in read.runs:
         for one in run.readings:
             if one.metric == metric and all(one.of.get(name) == each for name, each in of.items()):
@@ -139,7 +139,7 @@ def _find_reading(read: FileMeasurements, metric: str, of: Mapping[str, str | in
 
 
 def run_command(command: Sequence[str], environment: Mapping[str, str]) -> str:
-    """What a command prints; raises RuntimeError where it fails or prints too much."""
+    """Returns the output of a command; raises RuntimeError if it fails or prints too much."""
     with subprocess.Popen(  # noqa: S603  # a fixed list of arguments
         command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, env={**os.environ, **environment}
     ) as process:
@@ -148,12 +148,12 @@ def run_command(command: Sequence[str], environment: Mapping[str, str]) -> str:
             process.kill()
             raise RuntimeError(f"more than {MOST_OUTPUT_BYTES} bytes were printed")
     if process.returncode:
-        raise RuntimeError(f"{os.path.basename(command[0])} ended with {process.returncode}")  # noqa: PTH119
+        raise RuntimeError(f"{os.path.basename(command[0])} ended with status {process.returncode}")  # noqa: PTH119
     return printed.decode(errors="replace")
 
 
 def _build_environment(indices: Sequence[int]) -> dict[str, str]:
-    """Lets a tool see these accelerators alone, in this order."""
+    """Builds an environment in which a tool sees these accelerators alone, in this order."""
     with nvml.open_nvml() as bindings:
         names = [
             nvml.decode_text(bindings.nvmlDeviceGetUUID(nvml.get_handle(bindings, index)))
@@ -164,7 +164,7 @@ def _build_environment(indices: Sequence[int]) -> dict[str, str]:
 
 @contextmanager
 def prepare(benchmark: Benchmark, seed: int, index: int | None) -> Iterator[PreparedBenchmark]:  # noqa: ARG001
-    """A command line; :class:`Unsupported` where the tool is not installed. The seed plays no part."""
+    """Prepares a command line; :class:`Unsupported` if the tool is not installed. The seed is not used."""
     work = benchmark.work
     if not isinstance(work, ExternalToolWork):
         raise Unsupported(f"{work.kind} is not measured by a tool")

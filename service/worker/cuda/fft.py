@@ -31,7 +31,7 @@ SPOIL = 0xFFFFFFFF
 
 
 class FftPlan:
-    """A plan of cuFFT with a work area of ours; raises :class:`Unsupported` for what the library refuses."""
+    """A cuFFT plan with its own work area; raises :class:`Unsupported` for work that the library refuses."""
 
     def __init__(self, device: CudaDevice, work: FftWork, stack: ExitStack) -> None:
         self._cufft = cufft = load_module("nvmath.bindings.cufft")
@@ -61,14 +61,14 @@ class FftPlan:
             cufft.set_work_area(self._plan, device.allocate(self.work_bytes))
 
     def enqueue_transform(self, source: int, spectrum: int) -> None:
-        """Put one forward transform on the device's stream."""
+        """Enqueues one forward transform on the device's stream."""
         self._cufft.xt_exec(self._plan, source, spectrum, FORWARD)
 
 
 class FourierTransform:
-    """Forward transforms on one of several sets of buffers after the other, or over and over in place.
+    """Forward transforms on several sets of buffers in rotation, or repeatedly in place.
 
-    What lies in place grows with each transform, so it is made anew before each.
+    Data in place grow with each transform, so they are regenerated before each.
     """
 
     def __init__(self, device: CudaDevice, work: FftWork, seed: int, stack: ExitStack) -> None:
@@ -94,13 +94,13 @@ class FourierTransform:
         )
 
     def execute(self, iterations: int) -> int:
-        """Nanoseconds of ``iterations`` executions of the whole batch, after a flush."""
+        """Returns the nanoseconds of ``iterations`` executions of the whole batch, after a flush."""
         if self._flushes_each:
             return sum(self._time_transforms(1) for _ in range(iterations))
         return self._time_transforms(iterations)
 
     def check(self) -> CorrectnessCheck:
-        """Points of one transform by the seed, against float64 of the same numbers."""
+        """Compares points of one transform, chosen by the seed, with float64 of the same numbers."""
         work, elements = self._work, self._work.points**self._work.dimensions
         source, spectrum = self._sets[0]
         self._fill_signal(source)
@@ -170,7 +170,7 @@ class FourierTransform:
 
 
 def format_factors(points: int) -> str:
-    """What decides which algorithm a library takes: the prime factors of a length."""
+    """Formats the prime factors of a length, which decide the algorithm of a library."""
     left, found = points, list[int]()
     divisor = 2
     while divisor * divisor <= left:
@@ -196,7 +196,7 @@ def _get_first_line(error: Exception) -> str:
 
 @contextmanager
 def prepare(benchmark: Benchmark, seed: int, index: int | None) -> Iterator[PreparedBenchmark]:
-    """Signals filled from the seed, and a plan; raises :class:`Unsupported` where cuFFT has none."""
+    """Prepares signals from the seed, and a plan; raises :class:`Unsupported` if cuFFT has none."""
     if not isinstance(benchmark.work, FftWork):
         raise Unsupported(f"{benchmark.work.kind} is not a transform")
     with devices.open_device(index) as device, ExitStack() as stack:

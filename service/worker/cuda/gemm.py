@@ -1,4 +1,4 @@
-"""Matrix products of random numbers: cuBLASLt's proposals, the fastest of them, checked tile by tile."""
+"""Matrix products of random numbers: the fastest of cuBLASLt's proposals, checked tile by tile."""
 
 import time
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ from service.worker.cuda.device import CACHE_SHARE, CudaDevice, run_kernel
 TILE = 16
 TILES = 12
 SPOIL = 0xFFFFFFFF
-"""Not a number in every format of a result, and a value that no product of int8 reaches."""
+"""NaN in every format of a result, and a value that no product of int8 reaches."""
 SEARCH_SECONDS = 5.0
 TRIALS = 3
 FINALISTS = 3
@@ -47,7 +47,7 @@ The rest is the order of the sums (Higham, Accuracy and Stability of Numerical A
 
 
 class MatrixProduct:
-    """C = A B^T on one of several sets of matrices after the other, so that the cache holds none of them."""
+    """C = A B^T on several sets of matrices in rotation, so that the cache holds none of them."""
 
     def __init__(self, device: CudaDevice, work: GemmWork, seed: int, stack: ExitStack) -> None:
         self._device, self._work, self._seed = device, work, seed
@@ -69,16 +69,16 @@ class MatrixProduct:
         )
 
     def execute(self, iterations: int) -> int:
-        """Nanoseconds of ``iterations`` products, each on the next set of matrices, after a flush.
+        """Returns nanoseconds of ``iterations`` products, each on the next set of matrices, after a flush.
 
-        Where all the sets together are below 20 times the cache, a flush comes before each product.
+        If all the sets together are below 20 times the cache, a flush precedes each product.
         """
         if self.facts.working_set_bytes < CACHE_SHARE * self._device.l2_bytes:
             return sum(self._time_products(self._algorithm) for _ in range(iterations))
         return self._time_products(self._algorithm, iterations)
 
     def check(self) -> CorrectnessCheck:
-        """Tiles at the corners and at places of the seed, against float64 of the same factors."""
+        """Compares tiles at the corners and at positions of the seed with float64 of the same factors."""
         a, b, c = self._sets[0]
         work, tolerance = self._work, TOLERANCES[self._work.dtype]
         size = work.m * work.n * GEMM_BYTES[work.dtype][1]
@@ -88,7 +88,7 @@ class MatrixProduct:
         wanted = np.concatenate(expected)
         error = np.abs(np.concatenate(found) - wanted)
         largest = float(error.max() / max(np.sqrt(np.mean(wanted**2)), 1e-300))
-        # A result that is no number has no size of error; the largest that can be written says so.
+        # The error of NaN is reported as the largest number that can be written.
         largest = min(largest, 1e30) if np.isfinite(largest) else 1e30
         return CorrectnessCheck(
             method=f"{TILES} tiles of {TILE} x {TILE} against float64 of the same factors",
@@ -122,7 +122,7 @@ class MatrixProduct:
             self._turn = (self._turn + 1) % len(self._sets)
 
     def _select_fastest(self) -> tuple[int, MatmulAlgorithm]:
-        """Each proposal a few times, as long as there is time; the best of them again, in turns."""
+        """Times each proposal a few times within a limit, then the best again in turns."""
         proposed, started = self._matmul.list_algorithms(), time.monotonic()
         times: list[tuple[int, MatmulAlgorithm]] = []
         for algorithm in proposed:
@@ -141,12 +141,12 @@ class MatrixProduct:
         return min(self._time_products(algorithm) for _ in range(TRIALS))
 
     def _time_products(self, algorithm: MatmulAlgorithm, products: int = 1) -> int:
-        # While the device is at the flush, the products are queued: the first does not wait for the host.
+        # The products are queued during the flush, so that the first does not wait for the host.
         self._device.flush_cache()
         return self._device.time_work(lambda: self._enqueue_products(algorithm, products))
 
     def _select_tiles(self) -> list[tuple[int, int]]:
-        """First row and column of each tile: two corners, the rest by the seed."""
+        """Selects the first row and column of each tile: two corners, the rest by the seed."""
         last = max(self._work.m - TILE, 0), max(self._work.n - TILE, 0)
         bits = numbers.generate_bits(numbers.derive_seed(self._seed, 1_000_000), np.arange(2 * TILES))
         drawn = [
@@ -155,7 +155,7 @@ class MatrixProduct:
         return [(0, 0), last, *drawn[2:]]
 
     def _read_tile(self, c: int, row: int, column: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-        """What the device has in a tile of C, and what belongs there, as float64."""
+        """Returns the values of a tile of C on the device and the expected ones, as float64."""
         work, rows, columns = self._work, min(TILE, self._work.m), min(TILE, self._work.n)
         stored = np.dtype(_STORED[work.dtype])
         held = np.empty((rows, columns), stored)
@@ -167,7 +167,7 @@ class MatrixProduct:
         return _decode_values(work.dtype, held).reshape(-1), (left @ right.T).reshape(-1)
 
     def _generate_factor(self, which: int, first: int, count: int) -> np.ndarray[Any, Any]:
-        """Rows of A or B of the first set."""
+        """Generates rows of A or B of the first set."""
         k = self._work.k
         places = first * k + np.arange(count * k, dtype=np.int64)
         seed = numbers.derive_seed(self._seed, which)
@@ -193,9 +193,9 @@ def _decode_values(dtype: DType, held: np.ndarray[Any, Any]) -> np.ndarray[Any, 
 
 @contextmanager
 def prepare(benchmark: Benchmark, seed: int, index: int | None) -> Iterator[PreparedBenchmark]:
-    """Matrices filled from the seed, and the fastest algorithm for them.
+    """Prepares matrices from the seed, and the fastest algorithm for them.
 
-    Raises :class:`Unsupported` where the device lacks the format or the memory, or a library is missing.
+    Raises :class:`Unsupported` if the device lacks the format or the memory, or a library is missing.
     """
     if not isinstance(benchmark.work, GemmWork):
         raise Unsupported(f"{benchmark.work.kind} is not a matrix product")

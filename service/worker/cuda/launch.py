@@ -11,7 +11,7 @@ from service.worker.cuda.device import CudaDevice
 
 
 class Launches:
-    """Empty kernels, one behind the other; nothing is computed, so nothing is checked."""
+    """Empty kernels in sequence. Nothing is computed, so nothing is checked."""
 
     def __init__(self, device: CudaDevice, work: LaunchLatencyWork) -> None:
         self._device = device
@@ -31,7 +31,7 @@ class Launches:
         )
 
     def execute(self, iterations: int) -> int:
-        """Nanoseconds from before the first launch to after the last."""
+        """Returns the nanoseconds from before the first launch to after the last."""
 
         def enqueue_launches() -> None:
             for _ in range(iterations):
@@ -41,12 +41,12 @@ class Launches:
         return self._device.time_work(enqueue_launches)
 
     def check(self) -> None:
-        """Nothing is computed."""
+        """Returns None: nothing is computed."""
 
 
 @contextmanager
 def prepare(benchmark: Benchmark, seed: int, index: int | None) -> Iterator[PreparedBenchmark]:  # noqa: ARG001
-    """Empty kernels; the seed plays no part."""
+    """Prepares empty kernels. The seed is not used."""
     if not isinstance(benchmark.work, LaunchLatencyWork):
         raise Unsupported(f"{benchmark.work.kind} is not a launch")
     with devices.open_device(index) as device:

@@ -23,11 +23,11 @@ PCI_DEVICES = Path("/sys/bus/pci/devices")
 
 
 class HostCopies:
-    """Each direction has a buffer of its own on both sides, and a stream of its own where both go at once."""
+    """Each direction has its own buffer on both sides, and its own stream if both run at once."""
 
     def __init__(self, device: CudaDevice, work: HostLinkWork, seed: int, gaps: tuple[NodeGap, ...]) -> None:
         if work.direction == "both" and work.memory == "pageable":
-            raise Unsupported("a copy of pageable memory holds its caller up, so two cannot go at once")
+            raise Unsupported("a copy of pageable memory blocks its caller: two cannot run at once")
         self._device, self._work = device, work
         self._down = work.direction in ("host_to_device", "both")
         self._up = work.direction in ("device_to_host", "both")
@@ -36,7 +36,7 @@ class HostCopies:
         self._content = np.frombuffer(generator.bytes(size), np.uint8)
         self._host = [self._allocate_buffer(size) for _ in range(2)]
         self._remote = [device.allocate(size) for _ in range(2)]
-        # Written once, so that every page is there before the clock runs.
+        # Written once, so that every page exists before the clock starts.
         self._host[0][:], self._host[1][:] = self._content, 0
         device.to_device(self._remote[1], self._content)
         self._streams = (device.create_stream(), device.create_stream())
@@ -52,7 +52,7 @@ class HostCopies:
         )
 
     def execute(self, iterations: int) -> int:
-        """Nanoseconds from before the first copy to after the last, of whichever direction ends last."""
+        """Returns nanoseconds from before the first copy to after the last, in the slower direction."""
         driver, (first, second), (start, other, stop) = self._device.driver, self._streams, self._events
         check_status(driver.cuEventRecord(start, first))
         check_status(driver.cuStreamWaitEvent(second, start, 0))
@@ -68,7 +68,7 @@ class HostCopies:
         return self._device.compute_elapsed_ns(start, stop)
 
     def check(self) -> CorrectnessCheck:
-        """Spoils what is to be written, copies once, compares every byte."""
+        """Spoils the targets, copies once, and compares every byte."""
         size = self._work.transfer_bytes
         spoiled = np.full(size, 0xA5, np.uint8)
         if self._down:
@@ -102,9 +102,9 @@ class HostCopies:
 
 @contextmanager
 def bind_local_processors(bus_id: str) -> Iterator[tuple[NodeGap, ...]]:
-    """Keeps this process on the processors beside a PCI device, so that its buffers lie in their memory.
+    """Binds this process to the processors beside a PCI device, so that its buffers are in their memory.
 
-    Hands over a gap where the kernel does not say which they are; then nothing is changed.
+    Yields a gap if the kernel does not name them; then nothing is changed.
     """
     try:
         text = (PCI_DEVICES / bus_id / "local_cpulist").read_text()
@@ -125,14 +125,14 @@ def bind_local_processors(bus_id: str) -> Iterator[tuple[NodeGap, ...]]:
 
 
 def _parse_processors(text: str) -> set[int]:
-    """Numbers of a list such as 0-3,8-11."""
+    """Parses a list of numbers such as 0-3,8-11."""
     parts = [part.partition("-") for part in text.strip().split(",") if part]
     return {number for low, _, high in parts for number in range(int(low), int(high or low) + 1)}
 
 
 @contextmanager
 def prepare(benchmark: Benchmark, seed: int, index: int | None) -> Iterator[PreparedBenchmark]:
-    """Buffers on both sides; raises :class:`Unsupported` where they do not fit."""
+    """Prepares buffers on both sides; raises :class:`Unsupported` if they do not fit."""
     if not isinstance(benchmark.work, HostLinkWork):
         raise Unsupported(f"{benchmark.work.kind} is not a copy between host and device")
     with devices.open_device(index) as device, bind_local_processors(device.pci_bus_id) as gaps:

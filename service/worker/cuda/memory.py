@@ -1,4 +1,4 @@
-"""Device memory that a process takes before it allocates anything, by the driver's own account."""
+"""Device memory that a process takes before it allocates anything, as the driver reports it."""
 
 import os
 from collections.abc import Iterator
@@ -17,25 +17,25 @@ SIDE = 256
 
 
 class ContextBytes:
-    """Read once, because a process makes its context once."""
+    """Reading of the context, taken once because a process creates its context once."""
 
     def __init__(self, taken: int, facts: MeasurementFacts) -> None:
         self._taken = taken
         self.facts = facts
 
     def read(self) -> list[float]:
-        """Bytes, one figure."""
+        """Returns the bytes as one figure."""
         return [float(self._taken)]
 
 
 def _read_process_bytes(bindings: Any, handle: Any) -> dict[int, int | None]:  # noqa: ANN401
-    """Bytes of each process on the device, None where the driver does not say."""
+    """Returns the bytes of each process on the device, None if the driver does not report them."""
     found = bindings.nvmlDeviceGetComputeRunningProcesses(handle)
     return {process.pid: process.usedGpuMemory for process in found}
 
 
 def _use_library(device: CudaDevice, stack: ExitStack) -> None:
-    """One small product: the library stays open, its matrices and workspace are freed."""
+    """Runs one small product: the library stays open, its matrices and workspace are freed."""
     work = GemmWork(kind="gemm", dtype="fp16", m=SIDE, n=SIDE, k=SIDE)
     with device.scope_allocations():
         matmul = Matmul(device, work, stack)
@@ -50,7 +50,7 @@ def _read_used_bytes(bindings: Any, handle: Any) -> int:  # noqa: ANN401
 
 @contextmanager
 def prepare(benchmark: Benchmark, seed: int, index: int | None) -> Iterator[PreparedBenchmark]:  # noqa: ARG001
-    """Makes a context and reads what it took; raises :class:`Unsupported` where that cannot be told."""
+    """Creates a context and reads its memory; raises :class:`Unsupported` if that is unknown."""
     work = benchmark.work
     if not isinstance(work, ContextMemoryWork):
         raise Unsupported(f"{work.kind} is not the memory of a context")
@@ -66,7 +66,7 @@ def prepare(benchmark: Benchmark, seed: int, index: int | None) -> Iterator[Prep
         taken = _read_process_bytes(bindings, handle).get(os.getpid())
         method = "NVML, memory of this process"
         if taken is None:
-            # In a container the driver may not list this process, or not under its number.
+            # In a container the driver may not list this process, or list it under another number.
             taken = _read_used_bytes(bindings, handle) - before
             method = "NVML, memory in use on the device, after less before"
         if taken <= 0:

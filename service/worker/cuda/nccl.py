@@ -14,7 +14,7 @@ from service.worker.cuda.bindings import CudaError
 LIBRARY = "libnccl.so.2"
 ALGORITHMS = {"ring": "Ring", "tree": "Tree", "nvls": "NVLS"}
 FLOAT32, SUM = 7, 0
-"""Of ncclDataType_t and ncclRedOp_t, nccl.h."""
+"""Values of ncclDataType_t and ncclRedOp_t, nccl.h."""
 _SIZE, _POINTER, _INT = ctypes.c_size_t, ctypes.c_void_p, ctypes.c_int
 _SIGNATURES = {
     "ncclGetVersion": (_POINTER,),
@@ -36,7 +36,7 @@ NcclOperation = Literal[
 
 
 class NcclCommunicators:
-    """The communicators of some accelerators, in the order of their ranks."""
+    """Communicators of some accelerators, in the order of their ranks."""
 
     def __init__(self, library: ctypes.CDLL, ordinals: Sequence[int]) -> None:
         self._library = library
@@ -57,7 +57,7 @@ class NcclCommunicators:
         )
 
     def close(self) -> None:
-        """Give the communicators back."""
+        """Destroys the communicators."""
         for communicator in self._communicators:
             self._call_library("ncclCommDestroy", communicator)
 
@@ -69,14 +69,14 @@ class NcclCommunicators:
         count: int,
         streams: Sequence[int],
     ) -> None:
-        """Put one collective on the streams of all ranks.
+        """Enqueues one collective on the streams of all ranks.
 
         Args:
-            operation: what is exchanged.
-            sent: address of the input of each rank, fp32.
-            received: address of the result of each rank.
-            count: elements of the payload as nccl-tests counts; a multiple of the ranks where it is divided.
-            streams: of each rank.
+            operation: Collective operation.
+            sent: Address of the input of each rank, fp32.
+            received: Address of the result of each rank.
+            count: Elements of the payload as nccl-tests counts; a multiple of the ranks if it is divided.
+            streams: Stream of each rank.
 
         Raises:
             CudaError: NCCL refuses.
@@ -118,9 +118,9 @@ class NcclCommunicators:
 
 @contextmanager
 def open_communicators(ordinals: Sequence[int], algorithm: str) -> Iterator[NcclCommunicators]:
-    """NCCL over accelerators of the driver's numbers; :class:`Unsupported` where it is not installed.
+    """Opens NCCL over accelerators by the driver's numbers; :class:`Unsupported` if it is not installed.
 
-    The algorithm goes into ``NCCL_ALGO``, which NCCL reads when it begins.
+    The algorithm is set in ``NCCL_ALGO``, which NCCL reads at its start.
     """
     if algorithm in ALGORITHMS:
         os.environ["NCCL_ALGO"] = ALGORITHMS[algorithm]
@@ -132,7 +132,7 @@ def open_communicators(ordinals: Sequence[int], algorithm: str) -> Iterator[Nccl
 
 
 def _load_library() -> ctypes.CDLL:
-    """As the loader finds it, or as the wheel that PyTorch comes with brings it."""
+    """Loads the library that the loader finds, or else that of the wheel that PyTorch depends on."""
     for name in (LIBRARY, *_list_wheel_libraries()):
         try:
             return ctypes.CDLL(name)

@@ -1,4 +1,4 @@
-"""The numbers of ``kernels/random.cu``, computed again on the host: any element, without the others."""
+"""The numbers of ``kernels/random.cu``, recomputed on the host: any element, without the others."""
 
 from typing import Any
 
@@ -11,9 +11,9 @@ Values = np.ndarray[Any, Any]
 
 GOLDEN = 0x9E3779B97F4A7C15
 SCALE = 2.6428998893999523e-05
-"""sqrt(3) / 65536: makes the standard deviation 1."""
+"""sqrt(3) / 65536, which makes the standard deviation 1."""
 PART = 2**14
-"""Twice as fast as parts that leave the cache of a processor."""
+"""Elements of a part; twice as fast as parts that do not fit the cache of a processor."""
 WRITE_STEP = np.uint32(0x9E3779B9)
 """Odd, so that the words that ``stream_write`` writes do not repeat within 2^32."""
 
@@ -32,7 +32,7 @@ WHOLE = "whole numbers, uniform below 2^22, as fp32"
 
 
 def generate_bits(seed: int, places: Values) -> Bits:
-    """64 random bits for each place, by splitmix64 (Steele, Lea, Flood, OOPSLA 2014)."""
+    """Returns 64 random bits for each position, by splitmix64 (Steele, Lea, Flood, OOPSLA 2014)."""
     z = np.uint64(seed % 2**64) + (np.asarray(places, np.uint64) + np.uint64(1)) * np.uint64(GOLDEN)
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -40,7 +40,7 @@ def generate_bits(seed: int, places: Values) -> Bits:
 
 
 def derive_seed(seed: int, array: int) -> int:
-    """A seed for each array of a run, unrelated to the others."""
+    """Derives a seed for each array of a run, unrelated to the others."""
     return int(generate_bits(seed, np.array([array]))[0])
 
 
@@ -51,7 +51,7 @@ def _generate_centred_sums(seed: int, places: Values) -> Values:
 
 
 def generate_normal(dtype: DType, seed: int, places: Values) -> Values:
-    """Values of a filled matrix as float64, exactly those that the device holds."""
+    """Returns values of a filled matrix as float64, exactly those that the device holds."""
     whole = _generate_centred_sums(seed, places)
     if dtype == "int8":
         return ((whole + 1024) >> 11).astype(np.float64)
@@ -69,7 +69,7 @@ def generate_normal(dtype: DType, seed: int, places: Values) -> Values:
 
 
 def generate_normal_run(dtype: DType, seed: int, first: int, count: int) -> Values:
-    """Values of neighbouring places, worked out a part at a time that stays in the cache."""
+    """Returns values of neighbouring positions, computed in parts that stay in the cache."""
     found = np.empty(count)
     for start in range(0, count, PART):
         places = np.arange(first + start, first + min(start + PART, count), dtype=np.int64)
@@ -78,30 +78,30 @@ def generate_normal_run(dtype: DType, seed: int, first: int, count: int) -> Valu
 
 
 def generate_integers(seed: int, places: Values) -> Values:
-    """Values of a filled stream array, fp32."""
+    """Returns values of a filled stream array, fp32."""
     return np.asarray((generate_bits(seed, places) >> np.uint64(42)).astype(np.float32))
 
 
 def generate_written_words(seed: int, places: Values) -> Values:
-    """Words that ``stream_write`` writes, 32 bits."""
+    """Returns words that ``stream_write`` writes, 32 bits."""
     low = np.uint32(seed % 2**32)
     return np.asarray(low + np.asarray(places).astype(np.uint32) * WRITE_STEP, np.uint32)
 
 
 def round_to_bf16(values: Values) -> Values:
-    """fp32 values rounded to bf16, ties to even."""
+    """Rounds fp32 values to bf16, ties to even."""
     bits = np.ascontiguousarray(values, np.float32).view(np.uint32)
     bits = bits + np.uint32(0x7FFF) + (bits >> np.uint32(16) & np.uint32(1))
     return (bits & np.uint32(0xFFFF0000)).view(np.float32)
 
 
 def decode_bf16(bits: Values) -> Values:
-    """bf16 as the device stores it, to fp32."""
+    """Converts bf16 as the device stores it to fp32."""
     return (bits.astype(np.uint32) << np.uint32(16)).view(np.float32)
 
 
 def _list_fp8_e4m3_values() -> Values:
-    """The 127 numbers from 0 on, in order (OCP 8-bit Floating Point Specification, 5.2)."""
+    """Returns the 127 numbers from 0 on, in order (OCP 8-bit Floating Point Specification, 5.2)."""
     codes = np.arange(127)
     exponents, mantissas = codes >> 3, codes & 7
     normal = (1 + mantissas / 8) * 2.0 ** (exponents - 7.0)
@@ -109,7 +109,7 @@ def _list_fp8_e4m3_values() -> Values:
 
 
 def round_to_fp8_e4m3(values: Values) -> Values:
-    """Values rounded to the nearest number of fp8 e4m3, ties to the even code."""
+    """Rounds values to the nearest number of fp8 e4m3, ties to the even code."""
     table = _list_fp8_e4m3_values()
     middles = (table[1:] + table[:-1]) / 2
     sizes = np.abs(np.asarray(values, np.float64))

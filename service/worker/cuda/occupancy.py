@@ -1,4 +1,4 @@
-"""A copy by so few warps on each multiprocessor, by an own kernel: throughput against occupancy."""
+"""A copy by few warps on each multiprocessor, by an own kernel: throughput against occupancy."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,13 +14,13 @@ from service.worker.cuda.device import CudaDevice
 
 WARP = 32
 MOST_WARPS = 32
-"""Of a block."""
+"""Most warps of a block."""
 RESERVED_BYTES = 1024
-"""Shared memory that the system takes of each block (CUDA C++ Programming Guide, compute capability 8 on)."""
+"""Shared memory that the system reserves in each block (CUDA C++ Programming Guide, capability 8 on)."""
 
 
 class FewWarps:
-    """So much shared memory is asked for that no multiprocessor has room for another block."""
+    """Requests so much shared memory that no multiprocessor has room for another block."""
 
     def __init__(self, device: CudaDevice, work: OccupancyWork, seed: int) -> None:
         self._device = device
@@ -53,11 +53,11 @@ class FewWarps:
         )
 
     def execute(self, iterations: int) -> int:
-        """Nanoseconds of ``iterations`` copies, after a flush; of small arrays each after its own."""
+        """Returns nanoseconds of ``iterations`` copies after a flush; small arrays are flushed each time."""
         return self._device.time_launches(self._launch, iterations, self.facts.working_set_bytes)
 
     def check(self) -> CorrectnessCheck:
-        """Spoils the target, copies once, compares sums over all and a sample of elements."""
+        """Spoils the target, copies once, and compares sums over all and a sample of elements."""
         wrong = self._arrays.count_errors(self._launch)
         return CorrectnessCheck(
             method="sample of elements against NumPy, checksum over all",
@@ -68,7 +68,7 @@ class FewWarps:
 
 
 def _compute_shape(warps: int) -> tuple[int, int]:
-    """Blocks of a multiprocessor and their threads: one block where it holds as many."""
+    """Returns the blocks of a multiprocessor and their threads: one block if it can hold as many."""
     blocks = -(-warps // MOST_WARPS)
     if warps % blocks:
         raise Unsupported(f"{warps} warps are not {blocks} blocks of the same size")
@@ -76,15 +76,15 @@ def _compute_shape(warps: int) -> tuple[int, int]:
 
 
 def _compute_shared_bytes(of_multiprocessor: int, blocks: int) -> int:
-    """Shared memory of a block, in KiB, of which ``blocks`` fit and one more does not."""
+    """Returns the shared memory of a block, in KiB, with which ``blocks`` fit and one more does not."""
     share = of_multiprocessor // (blocks + 1) + 1 - RESERVED_BYTES
     return max(-(-share // 1024), 0) * 1024
 
 
 @contextmanager
 def prepare(benchmark: Benchmark, seed: int, index: int | None) -> Iterator[PreparedBenchmark]:
-    """Arrays filled from the seed; raises :class:`Unsupported` where they or the warps do not fit."""
+    """Prepares arrays from the seed; raises :class:`Unsupported` if they or the warps do not fit."""
     if not isinstance(benchmark.work, OccupancyWork):
-        raise Unsupported(f"{benchmark.work.kind} is no occupancy")
+        raise Unsupported(f"{benchmark.work.kind} is not an occupancy benchmark")
     with devices.open_device(index) as device:
         yield FewWarps(device, benchmark.work, seed)

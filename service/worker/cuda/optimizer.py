@@ -17,20 +17,20 @@ from service.worker.gradients import RULES, apply_rule
 
 FILE = "optimizer.cu"
 DTYPES: tuple[DType, ...] = ("bf16", "fp32", "fp32", "fp32")
-"""Of the random numbers: gradient, master weight, first state and root of the second."""
+"""Types of the random numbers: gradient, master weight, first state and root of the second."""
 VECTOR = 4
-"""Parameters of a thread at a time."""
+"""Parameters that a thread updates at a time."""
 WAVES = 16
 PARAMETER_BYTES = {"adamw": 16, "sgd_momentum": 12}
-"""Gradient and weight of bf16, master weight and states of fp32."""
+"""Bytes of a parameter: gradient and weight of bf16, master weight and states of fp32."""
 
 
 class OptimizerUpdate:
-    """The same gradient again and again; the check begins from the seed."""
+    """Repeated update by one gradient; the check begins from the seed."""
 
     def __init__(self, device: CudaDevice, work: OptimizerStepWork, seed: int) -> None:
         if work.parameters % VECTOR:
-            raise Unsupported(f"a multiple of {VECTOR} parameters only")
+            raise Unsupported(f"the number of parameters must be a multiple of {VECTOR}")
         needed = PARAMETER_BYTES[work.optimizer] * work.parameters
         if needed > device.read_free_bytes():
             raise Unsupported(f"needs {needed} bytes, {device.read_free_bytes()} are free")
@@ -61,11 +61,11 @@ class OptimizerUpdate:
         )
 
     def execute(self, iterations: int) -> int:
-        """Nanoseconds of ``iterations`` updates, after a flush; of few parameters each after its own."""
+        """Returns nanoseconds of ``iterations`` updates after a flush; of few, each after its own."""
         return self._device.time_launches(self._launch, iterations, self.facts.working_set_bytes)
 
     def check(self) -> CorrectnessCheck:
-        """One update from the seed: all of it against a plain kernel, a sample against NumPy, bit by bit."""
+        """Checks one update from the seed: all against a plain kernel, a sample against NumPy, bitwise."""
         self._fill_arrays()
         self._launch()
         wrong = self._count_errors() + self._count_sample_errors()
@@ -108,8 +108,8 @@ class OptimizerUpdate:
 
 @contextmanager
 def prepare(benchmark: Benchmark, seed: int, index: int | None) -> Iterator[PreparedBenchmark]:
-    """Parameters, states and gradients from the seed; raises :class:`Unsupported` where they do not fit."""
+    """Prepares parameters, states and gradients; raises :class:`Unsupported` if they do not fit."""
     if not isinstance(benchmark.work, OptimizerStepWork):
-        raise Unsupported(f"{benchmark.work.kind} is no step of an optimizer")
+        raise Unsupported(f"{benchmark.work.kind} is not an optimizer step")
     with devices.open_device(index) as device:
         yield OptimizerUpdate(device, benchmark.work, seed)

@@ -17,12 +17,12 @@ from service.worker.cuda.device import CudaDevice, KernelLaunch
 from service.worker.cuda.stream import VECTOR_BYTES
 
 BLOCKS = 16
-"""For each multiprocessor: a link needs more bytes on their way than memory does."""
+"""Blocks for each multiprocessor: a link needs more bytes in flight than memory does."""
 SPOIL = 0xA5
 
 
 class CopyDirection:
-    """One direction: a buffer here, a buffer there, and whoever copies works here."""
+    """One direction: a buffer at the source, a buffer at the target, and copies by the source."""
 
     def __init__(self, source: CudaDevice, target: CudaDevice, work: PeerLinkWork, seed: int) -> None:
         self.source, self.target = source, target
@@ -38,17 +38,17 @@ class CopyDirection:
         self._queue = self._build_launch() if work.method == "kernel" else self._enqueue_peer_copy
 
     def enqueue_copy(self) -> None:
-        """Put one copy on the stream of the source."""
+        """Enqueues one copy on the stream of the source."""
         self.source.make_current()
         self._queue()
 
     def invalidate_target(self) -> None:
-        """Overwrite what is to be written."""
+        """Overwrites the target."""
         self.target.make_current()
         self.target.to_device(self._received, np.full(self._size, SPOIL, np.uint8))
 
     def count_wrong_bytes(self) -> int:
-        """Bytes that did not arrive."""
+        """Counts bytes that did not arrive."""
         self.target.make_current()
         arrived = np.empty(self._size, np.uint8)
         self.target.to_host(arrived, self._received)
@@ -66,7 +66,7 @@ class CopyDirection:
 
 
 class PeerCopies:
-    """The first way goes from the accelerator that was asked for to its neighbour."""
+    """Copies whose first direction goes from the requested accelerator to its neighbour."""
 
     def __init__(self, one: CudaDevice, other: CudaDevice, work: PeerLinkWork, seed: int, path: str) -> None:
         self._driver = one.driver
@@ -88,7 +88,7 @@ class PeerCopies:
         )
 
     def execute(self, iterations: int) -> int:
-        """Nanoseconds from before the first copy to after the last, of whichever direction ends last."""
+        """Returns nanoseconds from before the first copy to after the last, in the slower direction."""
         driver, (first, *others), (start, stop) = self._driver, self._ways, self._events
         check_status(driver.cuEventRecord(start, first.stream))
         for way in others:
@@ -104,7 +104,7 @@ class PeerCopies:
         return self._first.compute_elapsed_ns(start, stop)
 
     def check(self) -> CorrectnessCheck:
-        """Spoils what is to be written, copies once, compares every byte."""
+        """Spoils the targets, copies once, and compares every byte."""
         for way in self._ways:
             way.invalidate_target()
         self.execute(1)
@@ -115,7 +115,7 @@ class PeerCopies:
 
 
 def enable_peer_access(driver: Any, one: CudaDevice, other: CudaDevice) -> bool:  # noqa: ANN401
-    """Open the memory of each to the other; whether their hardware can do that."""
+    """Opens the memory of each to the other; returns true if their hardware supports that."""
     ordinals = (one.ordinal, other.ordinal)
     ask = driver.cuDeviceCanAccessPeer
     if not all(check_status(ask(*pair)) for pair in (ordinals, ordinals[::-1])):
@@ -128,13 +128,13 @@ def enable_peer_access(driver: Any, one: CudaDevice, other: CudaDevice) -> bool:
 
 @contextmanager
 def prepare(benchmark: Benchmark, seed: int, index: int | None) -> Iterator[PreparedBenchmark]:
-    """Buffers on both; raises :class:`Unsupported` with one accelerator, or where one cannot be reached."""
+    """Prepares buffers on both; raises :class:`Unsupported` if one is missing or cannot be reached."""
     work = benchmark.work
     if not isinstance(work, PeerLinkWork):
         raise Unsupported(f"{work.kind} is not a copy between accelerators")
     chosen = devices.select_indices(index, 2)
     if work.method == "kernel" and work.transfer_bytes % VECTOR_BYTES:
-        raise Unsupported(f"a kernel copies whole {VECTOR_BYTES}-byte vectors only")
+        raise Unsupported(f"a kernel copies only whole {VECTOR_BYTES}-byte vectors")
     with ExitStack() as stack:
         one, other = (stack.enter_context(devices.open_device(each)) for each in chosen)
         is_direct = enable_peer_access(one.driver, one, other)

@@ -18,7 +18,7 @@ from service.worker.cuda.gemm import MatrixProduct
 from service.worker.cuda.stream import StreamBandwidth
 
 SHORTEST_WINDOW_SECONDS = 10.0
-"""The counter moves in steps of up to 0.1 s (documentation of Zeus): 1% of this."""
+"""Least window: the counter moves in steps of up to 0.1 s (documentation of Zeus), 1% of it."""
 STEP_SECONDS = 2.0
 POLL_SECONDS = 0.002
 BATCH_SECONDS = 0.1
@@ -29,7 +29,7 @@ DECODE_ROWS, DECODE_SIDE = 16, 8192
 
 
 class EnergyWindows:
-    """Joules over seconds, in windows one after the other; each begins and ends on a step of the counter."""
+    """Watts in consecutive windows, each of which begins and ends on a step of the counter."""
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class EnergyWindows:
         self.facts = facts
 
     def read(self) -> list[float]:
-        """Watts, one figure for each window of 10 s or more."""
+        """Returns watts, one figure for each window of 10 s or more."""
         windows = max(int(self._work.window_seconds // SHORTEST_WINDOW_SECONDS), 1)
         seconds = self._work.window_seconds / windows
         with _run_load(self._load) as check:
@@ -55,7 +55,7 @@ class EnergyWindows:
         return [(last[1] - first[1]) / 1e3 / (last[0] - first[0]) for first, last in pairwise(edges)]
 
     def _read_edge(self) -> tuple[float, int]:
-        """Seconds and millijoules at the moment when the counter moves."""
+        """Returns seconds and millijoules at the moment when the counter moves."""
         before, limit = self._energy(), time.monotonic() + STEP_SECONDS
         while time.monotonic() < limit:
             now = self._energy()
@@ -64,12 +64,12 @@ class EnergyWindows:
             if now > before:
                 return time.monotonic(), now
             time.sleep(POLL_SECONDS)
-        raise Unsupported(f"the energy counter stood still for {STEP_SECONDS} s")
+        raise Unsupported(f"the energy counter did not move for {STEP_SECONDS} s")
 
 
 @contextmanager
 def _run_load(load: Callable[[], None] | None) -> Iterator[Callable[[], None]]:
-    """Runs a load over and over meanwhile; hands over a check that raises what stopped it."""
+    """Repeats a load during the block; yields a check that raises the error that stopped it."""
     over, failures = threading.Event(), list[Exception]()
 
     def repeat_load() -> None:
@@ -94,7 +94,7 @@ def _run_load(load: Callable[[], None] | None) -> Iterator[Callable[[], None]]:
 
 
 class PacedLoad:
-    """A load that runs for a share of the time; a wait that was too long shortens those that follow."""
+    """A load that runs for a share of the time; too long a wait shortens the following ones."""
 
     def __init__(self, load: Callable[[], None], share: float) -> None:
         self._load, self._share = load, share
@@ -102,7 +102,7 @@ class PacedLoad:
         self._busy = 0.0
 
     def __call__(self) -> None:
-        """One batch, and the wait that belongs to it."""
+        """Runs one batch, and the wait that belongs to it."""
         begun = time.monotonic()
         if self._started is None:
             self._started = begun
@@ -126,12 +126,12 @@ def _build_benchmark(device: CudaDevice, work: PowerWork, seed: int, stack: Exit
 def _build_load(
     device: CudaDevice, work: PowerWork, seed: int, stack: ExitStack
 ) -> tuple[Callable[[], None], MeasurementFacts]:
-    """Runs batches that fill their share of about 0.1 s; the gap between two full ones is microseconds."""
+    """Builds batches that fill their share of about 0.1 s; the gap between two full ones is microseconds."""
     timed = _build_benchmark(device, work, seed, stack)
     iterations = max(round(work.duty * BATCH_SECONDS * 1e9 / timed.execute(1)), 1)
 
     def run_batch() -> None:
-        # The context belongs to a thread, and this is another one.
+        # The context belongs to a thread, and this is another thread.
         device.make_current()
         timed.execute(iterations)
 
@@ -140,14 +140,14 @@ def _build_load(
 
 @contextmanager
 def prepare(benchmark: Benchmark, seed: int, index: int | None) -> Iterator[PreparedBenchmark]:
-    """The device as the load says; raises :class:`Unsupported` where it has no energy counter."""
+    """Prepares the device for the load; raises :class:`Unsupported` if it has no energy counter."""
     work = benchmark.work
     if not isinstance(work, PowerWork):
-        raise Unsupported(f"{work.kind} is not a power")
+        raise Unsupported(f"{work.kind} is not a power benchmark")
     if index is None:
         raise Unsupported("the benchmark needs an accelerator")
     if work.load in ("idle", "context") and work.duty < 1:
-        raise Unsupported(f"{work.load} has no load that could run a part of the time")
+        raise Unsupported(f"{work.load} has no load that can run part of the time")
     with ExitStack() as stack:
         bindings = stack.enter_context(nvml.open_nvml())
         energy = _build_counter(bindings, nvml.get_handle(bindings, index))

@@ -20,11 +20,11 @@ VECTOR_BYTES = 16
 UNROLL = 4
 TRIAD_SCALE = 3
 WAVES = (8, 16, 32)
-"""Blocks for each multiprocessor that are tried; threads of a read each leave 4 bytes, so not more."""
+"""Blocks for each multiprocessor that are tried; each thread of a read leaves 4 bytes, so not more."""
 TRIALS = 3
 CHECKED_ELEMENTS = 65_536
 SPOIL = 0xFFFFFFFF
-"""Written over a result before it is checked; no number that a kernel leaves there."""
+"""Bits that spoil a result before it is checked; no kernel leaves them there."""
 CHUNK = 2**22
 
 
@@ -33,9 +33,9 @@ class _Arrays:
     result: int
     sources: tuple[int, ...]
     count: int
-    """Elements of 4 bytes in each."""
+    """Elements of 4 bytes in each array."""
     seeds: tuple[int, ...]
-    """Of each source; of what is written where there is none."""
+    """Seed of each source, or of the written words if there is no source."""
 
 
 class StreamBandwidth:
@@ -45,7 +45,7 @@ class StreamBandwidth:
         self._device, self._pattern = device, work.pattern
         needed = STREAM_ARRAYS[work.pattern] * work.array_bytes
         if work.array_bytes % VECTOR_BYTES:
-            raise Unsupported(f"arrays of whole {VECTOR_BYTES}-byte vectors only")
+            raise Unsupported(f"arrays must consist of whole {VECTOR_BYTES}-byte vectors")
         if needed > device.read_free_bytes():
             raise Unsupported(f"needs {needed} bytes, {device.read_free_bytes()} are free")
         self._arrays = self._build_arrays(work, seed)
@@ -63,14 +63,14 @@ class StreamBandwidth:
         )
 
     def execute(self, iterations: int) -> int:
-        """Nanoseconds of ``iterations`` passes.
+        """Returns the nanoseconds of ``iterations`` passes.
 
         Arrays below 20 times the cache are flushed before each pass, not only before the first.
         """
         return self._device.time_launches(self._launch, iterations, self.facts.working_set_bytes)
 
     def check(self) -> CorrectnessCheck:
-        """Spoils what the kernel leaves, runs it once, compares sums over all and a sample of elements."""
+        """Spoils the result, runs the kernel once, and compares sums over all and a sample of elements."""
         wrong = self._count_errors()
         return CorrectnessCheck(
             method=f"{CHECKED_ELEMENTS} elements against NumPy, checksum over all",
@@ -108,7 +108,7 @@ class StreamBandwidth:
         return self._device.build_launch(kernel, blocks, *arguments)
 
     def _select_fastest(self) -> tuple[int, KernelLaunch]:
-        """Which number of blocks keeps this memory busiest differs between devices: a short trial says."""
+        """Selects the fastest number of blocks by a short trial, since it differs between devices."""
         candidates = [self._device.multiprocessors * waves for waves in WAVES]
         launches = {blocks: self._build_launch(blocks) for blocks in candidates}
         times = {
@@ -122,7 +122,7 @@ class StreamBandwidth:
         return self._device.time_launches(launch, 1)
 
     def _count_errors(self) -> int:
-        """How many comparisons failed."""
+        """Counts the comparisons that failed."""
         device, arrays = self._device, self._arrays
         target = arrays.result or self._sums
         size = 4 * (arrays.count if arrays.result else self._blocks * THREADS)
@@ -174,7 +174,7 @@ class StreamBandwidth:
 
 
 def run_checksum(device: CudaDevice, name: str, *arguments: int, file: str = "checksum.cu") -> int:
-    """What the threads of a kernel count, each in a place of its last argument, modulo 2^64."""
+    """Returns the sum of the threads' counts, each stored in the kernel's last argument, modulo 2^64."""
     sums = np.empty(device.multiprocessors * 8 * THREADS, np.uint64)
     address = device.allocate(sums.nbytes)
     run_kernel(device, (file, name), *arguments, address)
@@ -187,13 +187,13 @@ _RUN = 1024
 
 
 def select_positions(count: int, seed: int, *, whole_runs: bool = False) -> np.ndarray[Any, Any]:
-    """Places below ``count`` in runs of 1024: the first, the last, and others by the seed.
+    """Selects positions below ``count`` in runs of 1024: the first, the last, and others by the seed.
 
-    Runs begin anywhere, ``whole_runs`` at multiples of their length.
+    Runs begin anywhere, with ``whole_runs`` at multiples of their length.
     """
     runs = min(CHECKED_ELEMENTS // _RUN, max(count // _RUN, 1))
     if count < _RUN:
-        raise Unsupported(f"arrays of at least {_RUN} elements only")
+        raise Unsupported(f"arrays must have at least {_RUN} elements")
     step = _RUN if whole_runs else 1
     last = (count - _RUN) // step
     drawn = numbers.generate_bits(seed ^ 1, np.arange(runs)) % np.uint64(last + 1)
@@ -205,7 +205,7 @@ def select_positions(count: int, seed: int, *, whole_runs: bool = False) -> np.n
 def read_elements(
     device: CudaDevice, address: int, places: np.ndarray[Any, Any], dtype: str = "f4"
 ) -> np.ndarray[Any, Any]:
-    """Elements of a device array at places of :func:`select_positions`, a run of neighbours at a time."""
+    """Reads elements of a device array at positions of :func:`select_positions`, a run at a time."""
     found = np.empty((places.size // _RUN, _RUN), dtype)
     for row, first in zip(found, places[::_RUN], strict=True):
         device.to_host(row, address + found.itemsize * int(first))
@@ -213,7 +213,7 @@ def read_elements(
 
 
 def _sum_written(seed: int, count: int) -> int:
-    """Sum of every word that a write leaves, modulo 2^64."""
+    """Returns the sum of every word that a write leaves, modulo 2^64."""
     total = 0
     for start in range(0, count, CHUNK):
         places = np.arange(start, min(start + CHUNK, count), dtype=np.uint64)
@@ -223,7 +223,7 @@ def _sum_written(seed: int, count: int) -> int:
 
 @contextmanager
 def prepare(benchmark: Benchmark, seed: int, index: int | None) -> Iterator[PreparedBenchmark]:
-    """Arrays filled from the seed; raises :class:`Unsupported` where they do not fit."""
+    """Prepares arrays from the seed; raises :class:`Unsupported` if they do not fit."""
     if not isinstance(benchmark.work, StreamWork):
         raise Unsupported(f"{benchmark.work.kind} is not a stream")
     with devices.open_device(index) as device:

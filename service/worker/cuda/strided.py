@@ -1,4 +1,4 @@
-"""Reads of 4 bytes a stride apart, by an own kernel: what a gather gets of the bandwidth."""
+"""Reads of 4 bytes a stride apart, by an own kernel: the share of the bandwidth that a gather gets."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,7 +19,7 @@ FIRST_ELEMENTS = 65_536
 
 
 class StridedBandwidth:
-    """One word of every stride; neighbouring threads read neighbouring strides."""
+    """Reads of one word of every stride; neighbouring threads read neighbouring strides."""
 
     def __init__(self, device: CudaDevice, work: StridedReadWork, seed: int) -> None:
         self._device = device
@@ -40,7 +40,7 @@ class StridedBandwidth:
         self._launch = device.build_launch(
             kernel, self._blocks, self._array, self._count, self._stride, self._sums
         )
-        # What is fetched, not what is used: at most a line of 128 bytes for each word.
+        # Bytes fetched, not bytes used: at most a line of 128 bytes for each word.
         self._fetched = min(work.array_bytes, self._count * 128)
         self.facts = MeasurementFacts(
             library="own kernel strided_read",
@@ -53,11 +53,11 @@ class StridedBandwidth:
         )
 
     def execute(self, iterations: int) -> int:
-        """Nanoseconds of ``iterations`` passes, after a flush."""
+        """Returns the nanoseconds of ``iterations`` passes after a flush."""
         return self._device.time_launches(self._launch, iterations, self._fetched)
 
     def check(self) -> CorrectnessCheck:
-        """The sum of what was read against that of a plain kernel, whose array is compared with NumPy."""
+        """Compares the sum with that of a plain kernel, whose array is compared with NumPy."""
         left = np.empty(self._blocks * THREADS, np.uint32)
         run_kernel(self._device, ("flush.cu", "flush"), self._sums, left.nbytes // 16, SPOIL)
         self._launch()
@@ -78,7 +78,7 @@ class StridedBandwidth:
 
 @contextmanager
 def prepare(benchmark: Benchmark, seed: int, index: int | None) -> Iterator[PreparedBenchmark]:
-    """An array filled from the seed; raises :class:`Unsupported` where it does not fit."""
+    """Prepares an array from the seed; raises :class:`Unsupported` if it does not fit."""
     if not isinstance(benchmark.work, StridedReadWork):
         raise Unsupported(f"{benchmark.work.kind} is not a strided read")
     with devices.open_device(index) as device:

@@ -1,7 +1,7 @@
 """A whole training step of a small decoder: forward, backward, accumulation and AdamW, without a framework.
 
-Attention keeps its weights (one for each query and key), so that all products are
-cuBLASLt's. Gradients and what the optimizer keeps are fp32. The table of tokens is not trained.
+Attention keeps its weights (one for each query and key), so that all products are cuBLASLt's. Gradients and
+optimizer states are fp32. The embedding table is not trained.
 """
 
 from collections.abc import Iterator
@@ -31,12 +31,12 @@ from service.worker.decoder import (
 CHECKED_TOKENS = 32
 CHECKED_ROWS = 4
 OPTIMIZER_WIDTH = 16
-"""Bytes of a parameter beside its weight: gradient, master weight and two moments of 4 bytes."""
+"""Bytes of a parameter besides its weight: gradient, master weight and two moments of 4 bytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class LayerBuffers:
-    """What the way back needs of a layer, by address."""
+    """Activations of a layer that the backward pass needs, by address."""
 
     middle: int
     a: int
@@ -53,7 +53,7 @@ class LayerBuffers:
 
 
 class StepTimed:
-    """Steps of the same sequences over and over, on weights that follow their gradients."""
+    """Training steps on the same sequences, with weights that follow their gradients."""
 
     def __init__(self, device: CudaDevice, work: TrainingStepWork, seed: int, stack: ExitStack) -> None:
         self._device, self._work, self._seed = device, work, seed
@@ -95,7 +95,7 @@ class StepTimed:
         self.facts = net.build_facts(own="decoder", working_set_bytes=needed, uses_graph=False)
 
     def execute(self, iterations: int) -> int:
-        """Nanoseconds of ``iterations`` steps, after a flush."""
+        """Returns the nanoseconds of ``iterations`` steps after a flush."""
 
         def enqueue_steps() -> None:
             for _ in range(iterations):
@@ -107,11 +107,11 @@ class StepTimed:
         return self._device.time_work(enqueue_steps)
 
     def check(self) -> CorrectnessCheck:
-        """Loss, gradients and update where the first tokens of a sequence count alone, against float64.
+        """Compares loss, gradients and update of the first tokens of a sequence with float64.
 
-        Later tokens and other sequences go through all kernels, but nothing of them may reach those. Rows of
-        the gradient of every matrix are compared, over the root mean square of each row's matrix, and the
-        update with that of the device's own gradient, which decides alone about its sign.
+        Only these tokens count in the loss. Later tokens and other sequences go through all kernels, but must
+        not affect it. Rows of the gradient of every matrix are compared, over the root mean square of each
+        row's matrix, and the update with that of the device's own gradient, which alone determines its sign.
         """
         work, limit = self._work, compute_tolerance(self._work)
         self._reset_state()
@@ -131,7 +131,7 @@ class StepTimed:
             expected = compute_gradient_rows(weights, passed, name, chosen)
             size = np.sqrt(np.mean(expected**2)) or 1e-300
             errors.append(float(np.abs(before[name] - expected).max() / size))
-        # The way back is twice as long as the way there.
+        # The backward pass takes twice as long as the forward pass.
         limit *= 2
         self._update()
         errors += [
@@ -147,7 +147,7 @@ class StepTimed:
         )
 
     def _upload_batches(self) -> tuple[list[int], list[int]]:
-        """Addresses of the token ids of each micro-batch and of those that follow each."""
+        """Returns the addresses of the token ids of each micro-batch, and of the next tokens."""
         work, net = self._work, self._net
         length = work.sequence_length + 1
         whole = net.generate_token_ids(work.accumulation_steps * work.micro_batch_size * length)
@@ -157,7 +157,7 @@ class StepTimed:
         ]
 
     def _reset_state(self) -> None:
-        """Weights, master weights and moments as they were at first."""
+        """Resets weights, master weights and moments to their initial values."""
         net = self._net
         net.refill_weights()
         self._device.to_device(self._steps, np.zeros(3, np.uint64))
@@ -188,7 +188,7 @@ class StepTimed:
     def _compute_update_error(
         self, weights: SeededWeights, name: str, rows: np.ndarray, gradient: np.ndarray
     ) -> float:
-        """Whether weights are those of AdamW after one step: above 1 where they are not.
+        """Returns the error of the weights against AdamW after one step; above 1 if they differ.
 
         The rate is 1e-4 and the decay 0.01, a first step is g / (|g| + 1e-8); a master weight of 4 bytes is
         off by one rounding of it at most.
@@ -205,7 +205,7 @@ class StepTimed:
 
 
 class _MicroBatchBuffers:
-    """The buffers of a micro-batch, and the launches that go through them."""
+    """Buffers of a micro-batch, and the launches that use them."""
 
     def __init__(self, net: CudaDecoder, work: TrainingStepWork, start: int) -> None:
         self.net, self.work, self.start = net, work, start
@@ -253,7 +253,7 @@ class _MicroBatchBuffers:
 
     @property
     def shape(self) -> tuple[int, int, int, int, int]:
-        """What kernels of heads are told."""
+        """Shape arguments of the kernels of heads."""
         work = self.work
         return work.sequence_length, work.sequence_length, work.query_heads, work.kv_heads, work.head_size
 
@@ -268,7 +268,7 @@ class _MicroBatchBuffers:
         counted: int,
         of: int,
     ) -> QueueLaunch:
-        """Forward, loss and backward of a micro-batch; gradients are written, or added to those before."""
+        """Builds forward, loss and backward of a micro-batch; gradients are written, or added up."""
         net, work, rows = self.net, self.work, self.rows
         last = self.starts[-1]
         launches = [
@@ -295,7 +295,7 @@ class _MicroBatchBuffers:
             )
         )
         for layer in reversed(range(work.layers)):
-            # The layer that went forward last still lies in the shared buffers.
+            # The layer that went forward last is still in the shared buffers.
             if work.recomputation == "full" and layer < work.layers - 1:
                 launches += self._build_forward(layer)
             launches += self._build_backward(layer, gradients, adds=adds)
@@ -390,7 +390,7 @@ class _MicroBatchBuffers:
     def _build_matrix_backward(
         self, name: str, dy: int, x: int, dx: int, gradients: dict[str, int], *, adds: bool
     ) -> list[QueueLaunch]:
-        """What comes back through a matrix, and its gradient."""
+        """Builds the gradients of the input and of the weights of a matrix."""
         each, net = self.net.matrices[name], self.net
         through = MatrixProduct(
             self.work.dtype, self.rows, each.columns, each.rows, b_is_turned=False, alpha=each.scale
@@ -408,7 +408,7 @@ class _MicroBatchBuffers:
         self, sides: tuple[int, int, int], a: int, b: int, c: int, *,
         a_is_turned: bool = False, b_is_turned: bool = True, scaled: bool = False,
     ) -> QueueLaunch:  # fmt: skip
-        """Products of all heads of keys at once; heads of a query that share them are rows of one."""
+        """Builds products of all key heads at once; query heads that share one are rows of one product."""
         work = self.work
         alpha = 1 / float(np.sqrt(work.head_size)) if scaled else 1.0
         batch = work.micro_batch_size * work.kv_heads
@@ -417,7 +417,7 @@ class _MicroBatchBuffers:
 
 
 def _compute_needed_bytes(work: TrainingStepWork) -> int:
-    """Weights with what the optimizer keeps, and the activations of all layers or of one."""
+    """Returns the bytes of weights with optimizer states, and of the activations of all layers or of one."""
     width, rows = work.element_bytes, work.sequence_length * work.micro_batch_size
     heads, kv = work.query_heads * work.head_size, work.kv_heads * work.head_size
     scores = work.micro_batch_size * work.query_heads * work.sequence_length**2
@@ -431,7 +431,7 @@ def _compute_needed_bytes(work: TrainingStepWork) -> int:
 
 @contextmanager
 def prepare(benchmark: Benchmark, seed: int, index: int | None) -> Iterator[PreparedBenchmark]:
-    """Weights, states and sequences from the seed; raises :class:`Unsupported` where they do not fit."""
+    """Prepares weights, states and sequences; raises :class:`Unsupported` if they do not fit."""
     if not isinstance(benchmark.work, TrainingStepWork):
         raise Unsupported(f"{benchmark.work.kind} is not a training step")
     with devices.open_device(index) as device, ExitStack() as stack:

@@ -94,7 +94,7 @@ def test_what_a_back_end_lacks_is_unsupported(torch):
     for reason, asked_for in {
         "^CUDNN_ATTENTION: No available kernel. Aborting execution.$": ("prefill", "cudnn"),
         "64 or 128": ("decode", "own", "bf16", 256),
-        "multiplies bf16 or fp16": ("prefill", "own", "fp32"),
+        "requires bf16 or fp16": ("prefill", "own", "fp32"),
     }.items():
         phase, back_end, *more = asked_for
         shape = {"head_size": more.pop()} if len(more) == 2 else {}

@@ -21,7 +21,7 @@ def test_a_block_that_does_not_hold_what_is_written_is_a_failure(driver, monkeyp
     with prepared("capacity", metric="bytes") as reading:
         queue = reading._enqueue_both
         monkeypatch.setattr(reading, "_enqueue_both", lambda address, size: queue(address, size - 16))
-        with pytest.raises(RuntimeError, match="does not hold what was written"):
+        with pytest.raises(RuntimeError, match="does not contain the data written"):
             reading.read()
 
 

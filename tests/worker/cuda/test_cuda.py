@@ -372,7 +372,7 @@ def test_only_a_lack_of_memory_is_unsupported(driver):
         driver.fact("alloc", 0)
         driver.memory(MIB)
         with pytest.raises(
-            Unsupported, match="CUDA_ERROR_OUT_OF_MEMORY: 2097152 bytes asked for, 1048576 free"
+            Unsupported, match="CUDA_ERROR_OUT_OF_MEMORY: 2097152 bytes requested, 1048576 free"
         ):
             found.allocate(2 * MIB)
 

@@ -127,10 +127,10 @@ def test_dcgm_says_what_the_host_link_gives(installed):
 
 
 @pytest.mark.parametrize(("printed", "status", "detail"), [
-    ("nothing of this kind", 0, "printed something else"),
+    ("nothing of this kind", 0, "printed unexpected output"),
     (nvbandwidth("another_test", [["55.43"]]), 0, "is in what the tool printed"),
     ("x" * 5 * MIB, 0, "bytes were printed"),
-    ("", 3, "nvbandwidth ended with 3"),
+    ("", 3, "nvbandwidth ended with status 3"),
 ])  # fmt: skip
 def test_what_is_not_understood_is_a_failure_and_no_figure(installed, printed, status, detail):
     installed("nvbandwidth", printed, status)
@@ -142,8 +142,8 @@ def test_what_is_not_understood_is_a_failure_and_no_figure(installed, printed, s
 @pytest.mark.parametrize(("tool", "test", "size", "detail"), [
     ("nvbandwidth", "host_to_device_memcpy_ce", MIB, "nvbandwidth is not installed"),
     ("nccl_tests", "all_reduce", MIB, "all_reduce_perf is not installed"),
-    ("nvbandwidth", "host_to_device_bidirectional_memcpy_ce", MIB, "is not asked for"),
-    ("nccl_tests", "reduce", MIB, "is not asked for"),
+    ("nvbandwidth", "host_to_device_bidirectional_memcpy_ce", MIB, "is not used for"),
+    ("nccl_tests", "reduce", MIB, "is not used for"),
     ("nvbandwidth", "host_to_device_memcpy_ce", MIB + 4, "whole mebibytes"),
 ])  # fmt: skip
 def test_a_tool_that_is_not_here_and_a_test_that_nobody_knows_are_unsupported(

@@ -146,7 +146,7 @@ def test_an_algorithm_is_asked_for_and_one_that_is_not_there_is_unsupported(libr
     ("collective", {"operation": "all_reduce", "devices": 2, "payload_bytes": MIB}),
 ])  # fmt: skip
 def test_one_accelerator_has_nobody_to_talk_to(driver, kind, parameters):
-    with pytest.raises(Unsupported, match="2 accelerators are needed, 1 are there"):
+    with pytest.raises(Unsupported, match="2 accelerators are required, 1 exist"):
         prepared(kind, **parameters).__enter__()
 
 

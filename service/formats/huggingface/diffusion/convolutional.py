@@ -82,7 +82,7 @@ def _read_stage_numbers(reader: ConfigReader, name: str, stages: int, default: i
 
 
 def _check_repeats(name: str, *repeats: int) -> None:
-    """Refuse what would be written out more often than any model is deep."""
+    """Refuses more repeats than any model has layers."""
     if max(repeats) > _MOST_REPEATS:
         raise build_invalid_error(name, f"{name} must be at most {_MOST_REPEATS}")
 
@@ -90,7 +90,7 @@ def _check_repeats(name: str, *repeats: int) -> None:
 def _read_stage_kinds(
     reader: ConfigReader, name: str, stages: int, known: tuple[str, str]
 ) -> tuple[bool, ...]:
-    """Whether each stage is of the second kind."""
+    """Returns for each stage true if it is of the second kind."""
     value = reader.config.get(name)
     if not isinstance(value, list) or len(value) != stages:
         raise build_invalid_error(name, f"{name} must name a block for each of the {stages} stages")
@@ -110,7 +110,7 @@ _UNET_OFF = (
 
 
 class _UNet:
-    """A U-Net while it is put together: where its skip connections leave and meet again."""
+    """A U-Net under construction, with the places where skip connections leave and rejoin."""
 
     def __init__(self, reader: ConfigReader) -> None:
         reader.refuse_flags(*_UNET_OFF)
@@ -147,7 +147,7 @@ class _UNet:
         )
 
     def build_conditions(self) -> LayerBlock:
-        """Time, and what else the model is told once a sample."""
+        """Time, and the other conditions of the model, once a sample."""
         reader, size = self.reader, self.condition
         layers: list[SimpleLayer] = [build_linear(self.sizes[0], size), build_linear(size, size)]
         if reader.has_value("time_cond_proj_dim"):

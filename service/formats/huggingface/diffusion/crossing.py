@@ -121,7 +121,7 @@ def build_pixart(reader: ConfigReader, suffix: str) -> Architecture:
         *build_embedding_layers(FREQUENCIES, hidden),
         build_modulation(hidden, hidden, 6),
     ]
-    # The models for 1024 pixels are told height and width and their ratio.
+    # The models for 1024 pixels are conditioned on height, width and their ratio.
     if reader.read_flag("use_additional_conditions", default=reader.config.get("sample_size") == 128):  # noqa: PLR2004
         condition += [*build_embedding_layers(FREQUENCIES, hidden // 3)] * 2
     return Architecture(

@@ -1,4 +1,4 @@
-"""What diffusion models share: latents, the embedding of time, settings that are known in one value only."""
+"""Shared parts of diffusion models: latents, the embedding of time, and settings with one known value."""
 
 from service.formats.huggingface.parts import build_linear, build_part, build_unsupported_error
 from service.formats.huggingface.reader import ConfigReader
@@ -51,7 +51,7 @@ def compute_width(reader: ConfigReader) -> int:
 
 
 def check_supported_value(reader: ConfigReader, name: str, allowed: tuple[object, ...]) -> None:
-    """Refuse a setting other than those that are known to leave the tensors as they are."""
+    """Refuses a setting other than those that are known to leave the tensors unchanged."""
     if name in reader.config and reader.config[name] not in allowed:
         raise build_unsupported_error(
             name, f"{name} is known as {' or '.join(str(value) for value in allowed)} only"

@@ -1,4 +1,4 @@
-"""What vision-language models share: the tower, and the decoder of the family in ``text_config``."""
+"""Shared parts of vision-language models: the tower, and the decoder of the family in ``text_config``."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -11,7 +11,7 @@ from service.planning.models.architecture import Architecture, ModelInputShape, 
 
 
 class VisionTower(NamedTuple):
-    """A vision tower: what it sees, its layers and the width of what it gives."""
+    """A vision tower: its input, its layers and the width of its output."""
 
     image: ModelInputShape
     layers: tuple[ModelLayer, ...]
@@ -32,7 +32,7 @@ _ALIASES: Mapping[str, str] = {
     "qwen3_vl_moe_text": "qwen3_moe",
     "kimi_k2": "deepseek_v3",
 }
-"""Text families that are another one in all that sets a shape."""
+"""Text families that equal another one in everything that sets a shape."""
 
 
 _QWEN2_VL_TEXT = {

@@ -91,7 +91,7 @@ def _build_siglip(reader: ConfigReader) -> VisionTower:
 
 
 class TowerKind(NamedTuple):
-    """How a vision tower is built, and what its configuration class leaves to defaults."""
+    """Builder of a vision tower, and the defaults of its configuration class."""
 
     build: Callable[[ConfigReader], VisionTower]
     defaults: Mapping[str, int]

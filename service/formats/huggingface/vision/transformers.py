@@ -35,7 +35,7 @@ CLASSIFICATION = "ForImageClassification"
 
 
 class PatchTransformer(NamedTuple):
-    """What distinguishes one vision transformer from the first (Dosovitskiy et al. 2020)."""
+    """Differences of one vision transformer from the first (Dosovitskiy et al. 2020)."""
 
     class_tokens: int = 1
     positions: bool = True
