@@ -1,4 +1,4 @@
-"""Shapes of benchmark runs, results, suites and comparisons."""
+"""Requests and answers of benchmark runs, results, suites and comparisons."""
 
 from typing import Annotated, Literal
 
@@ -11,21 +11,18 @@ from service.kit.http.pages import NUMBER, WHOLE, NextPageToken, PageQuery, buil
 from service.protocol.base import Uuid
 from service.protocol.leases import BenchmarkProgress
 from service.protocol.nodes import DeviceKind
-from service.protocol.results import BenchmarkResultReport
-from service.protocol.suites import BenchmarkSuite
+from service.protocol.results import BenchmarkResultReport, LeaseStanding, ResultStatus
+from service.protocol.suites import BenchmarkSuite, Metric, MetricDirection
+from service.protocol.summary import SampleStatistics
 from service.schemas.base import Integer, ResourceId, StrictModel, Text
+from service.schemas.derived import derive_model
 
 BenchmarkRunState = TypeAliasType(
     "BenchmarkRunState", Literal["waiting", "running", "completed", "failed", "cancelled", "dead"]
 )
-BenchmarkResultStatus = TypeAliasType(
-    "BenchmarkResultStatus", Literal["ok", "failed", "timeout", "unsupported"]
-)
-ResultLeaseStanding = TypeAliasType("ResultLeaseStanding", Literal["current", "late", "unknown"])
-BenchmarkMetric = TypeAliasType(
-    "BenchmarkMetric", Literal["flops_per_second", "bytes_per_second", "seconds", "bytes", "watts"]
-)
-MetricDirection = Literal["higher", "lower"]
+BenchmarkResultStatus = TypeAliasType("BenchmarkResultStatus", ResultStatus)
+ResultLeaseStanding = TypeAliasType("ResultLeaseStanding", LeaseStanding)
+BenchmarkMetric = TypeAliasType("BenchmarkMetric", Metric)
 ShortText = Annotated[str, Field(max_length=500)]
 Digest = Annotated[str, Field(max_length=64)]
 OPTIONAL_ID = r"^([a-z0-9][a-z0-9._-]{0,99})?$"
@@ -33,7 +30,7 @@ ResourceIds = Annotated[list[ResourceId], Field(max_length=50)]
 
 
 class BenchmarkSuitePage(StrictModel):
-    """The suites that there are."""
+    """A page of benchmark suites."""
 
     items: list[BenchmarkSuite]
     """Suites in order of id."""
@@ -41,37 +38,37 @@ class BenchmarkSuitePage(StrictModel):
 
 
 class BenchmarkRunRequest(StrictModel):
-    """A run to ask for."""
+    """A request for a benchmark run."""
 
     suite_id: ResourceId
     """Suite to run."""
     node_id: ResourceId | MISSING = MISSING
-    """Node that is to run it; the first free one with the device of the suite if it is left out."""
+    """Node that runs the suite. Defaults to the first free node with the device of the suite."""
     note: Text | MISSING = MISSING
-    """What the run is for."""
+    """Purpose of the run."""
 
 
 class BenchmarkFigure(StrictModel):
-    """What a run says about one benchmark, computed by the service from the raw samples."""
+    """The figure of one benchmark in a run, computed by the service from the raw samples."""
 
     benchmark: ResourceId
     """Name in the suite."""
     metric: BenchmarkMetric
-    """What the figure is, with its unit."""
+    """Quantity and unit of the figure."""
     direction: MetricDirection
-    """Whether more or less of it is better."""
+    """Direction in which a figure is better."""
     value: float
     """Middle figure of the repeats."""
     lowest: float
-    """Of the repeats."""
+    """Lowest figure of the repeats."""
     highest: float
-    """Of the repeats."""
+    """Highest figure of the repeats."""
     relative_spread: float | MISSING = MISSING
-    """Highest less lowest over the value, the uncertainty of it; absent with one repeat."""
+    """Highest minus lowest figure, divided by the value: its uncertainty. Absent with one repeat."""
     repeats: Integer
-    """Repeats that count."""
+    """Number of repeats that count."""
     result_verdict: ResultVerdict | MISSING = MISSING
-    """The worst verdict on one of the repeats; absent until all of them are validated."""
+    """Worst verdict on a repeat; absent until all repeats are validated."""
 
 
 class BenchmarkRun(StrictModel):
@@ -79,37 +76,37 @@ class BenchmarkRun(StrictModel):
 
     id: ResourceId
     suite_id: ResourceId
-    """Suite that is run."""
+    """Suite of the run."""
     suite_version: Integer
-    """Version of the suite when the run was asked for."""
+    """Version of the suite when the run was requested."""
     device: DeviceKind
     """Kind of device that the suite is for."""
     seed: Integer
-    """What the input data of the benchmarks are made from."""
+    """Seed of the input data of the benchmarks."""
     node_id: ResourceId | MISSING = MISSING
-    """Node that runs it: the one that was asked for, or the last that took it."""
+    """Node of the run: the requested node, or the last that took it."""
     note: Text | MISSING = MISSING
     re_run_of: ResourceId | MISSING = MISSING
-    """The run whose suspects it measures again; validation asks for at most two."""
+    """Run whose suspect results it measures again; validation requests at most two."""
     state: BenchmarkRunState
-    """A `dead` run was lost too often; its results so far are kept."""
+    """State of the run. A `dead` run was lost too often; its results so far are kept."""
     attempt: Integer
-    """How many times a node has taken it."""
+    """Number of times that a node has taken the run."""
     cancel_requested: bool
-    """Whether it is to end."""
+    """True if the cancellation of the run is requested."""
     progress: list[BenchmarkProgress]
-    """How far each benchmark is, as the node says."""
+    """Progress of each benchmark, as the node reports it."""
     reason: ShortText | MISSING = MISSING
-    """Why it failed."""
+    """Code of the reason that the run failed."""
     detail: ShortText | MISSING = MISSING
-    """Why it failed, in words."""
+    """Reason in words."""
     created_at: AwareDatetime
     begun_at: AwareDatetime | MISSING = MISSING
-    """When a node took it."""
+    """Time at which a node took the run."""
     finished_at: AwareDatetime | MISSING = MISSING
-    """When it ended."""
+    """Time at which the run ended."""
     figures: list[BenchmarkFigure] | MISSING = MISSING
-    """Of the latest attempt that measured anything; absent from lists."""
+    """Figures of the latest attempt that has measurements; absent from lists."""
 
 
 class BenchmarkRunPage(StrictModel):
@@ -126,89 +123,60 @@ class BenchmarkRunQuery(PageQuery):
     state: Annotated[list[BenchmarkRunState], Field(max_length=6)] = []
     """States to list."""
     node_id: ResourceIds = []
-    """Nodes that run them, or are to."""
+    """Nodes of the runs to list."""
     suite_id: ResourceIds = []
-    """Suites to list."""
+    """Suites of the runs to list."""
 
 
-class SampleSummary(StrictModel):
-    """What the samples say: seconds of one execution, or readings in the unit of the metric."""
-
-    size: Integer
-    """How many there are."""
-    minimum: float
-    """The lowest."""
-    q1: float
-    """Lower quartile."""
-    median: float
-    """The middle one."""
-    q3: float
-    """Upper quartile."""
-    maximum: float
-    """The highest."""
-    mean: float
-    """Arithmetic mean."""
-    standard_deviation: float
-    """Of all of them."""
-    median_absolute_deviation: float
-    """Middle distance from the median."""
-    p95: float
-    """95th percentile."""
-    p99: float
-    """99th percentile."""
-    median_low: float
-    """Lower end of the 95% confidence interval of the median."""
-    median_high: float
-    """Upper end of the 95% confidence interval of the median."""
-    drift: float
-    """Change over the window as a share of the median."""
-    autocorrelation: float
-    """Of each sample with the next."""
+class SampleSummary(
+    derive_model("_SampleSummary", SampleStatistics, types={int: Integer}, members={})  # type: ignore[misc]
+):
+    """Statistics of samples: of seconds of one execution, or of readings in the unit of the metric."""
 
 
 class MeasurementConditions(StrictModel):
-    """How and under which conditions a result was measured, as its node says; middle readings."""
+    """Conditions under which a result was measured, as its node reports them; of readings, the middle one."""
 
     worker_version: ShortText
     """Version of the worker."""
     accelerator_index: Integer | MISSING = MISSING
-    """In the inventory of the node."""
+    """Index of the accelerator in the inventory of the node."""
     concurrent_accelerators: Integer
-    """Measured at the same time, this one included; 0 without any."""
+    """Number of accelerators that were measured at the same time, this one included; 0 without any."""
     library: ShortText | MISSING = MISSING
-    """What ran."""
+    """Library that ran."""
     algorithm: ShortText | MISSING = MISSING
-    """What the library chose."""
+    """Algorithm that the library chose."""
     math_mode: ShortText | MISSING = MISSING
-    """How it multiplies."""
+    """Mode of the multiplications."""
     accumulation: ShortText | MISSING = MISSING
-    """Type that it adds in."""
+    """Type of the accumulator."""
     data: ShortText | MISSING = MISSING
     """Distribution of the input."""
     timer: ShortText | MISSING = MISSING
-    """What took the time."""
+    """Timer of the samples."""
     warmup_seconds: float | MISSING = MISSING
-    """The same work, run before the first sample."""
+    """Duration of the warm-up: the same work, run before the first sample."""
     inner_iterations: Integer | MISSING = MISSING
-    """Executions in one sample."""
+    """Number of executions in one sample."""
     stop_reason: ShortText | MISSING = MISSING
-    """Why there are no more samples."""
+    """Reason that there are no more samples."""
     discarded_samples: Integer | MISSING = MISSING
-    """Samples that do not count."""
+    """Number of samples that do not count."""
     flush_bytes: Integer | MISSING = MISSING
-    """Overwritten before each sample, so that nothing of it is cached."""
+    """Bytes that are overwritten before each sample, so that no input is cached."""
     rotated_buffers: Integer | MISSING = MISSING
-    """Buffers that take turns."""
+    """Number of sets of input that take turns."""
     uses_graph: bool | MISSING = MISSING
-    """Whether the executions were launched as a graph."""
+    """True if the executions were launched as a graph."""
     threads: Integer | MISSING = MISSING
-    """Threads of the host that worked."""
+    """Number of threads of the host that did the work."""
     correctness_passed: bool | MISSING = MISSING
-    """Whether what was computed is right."""
+    """True if the computed result passed the comparison with a reference."""
     largest_relative_error: float | MISSING = MISSING
-    """Against the reference."""
+    """Largest error against the reference, relative to the scale of the result."""
     window_seconds: float | MISSING = MISSING
-    """The window of the readings below."""
+    """Duration of the window of the readings."""
     sm_clock_hz: float | MISSING = MISSING
     """Clock of the multiprocessors."""
     cpu_clock_hz: float | MISSING = MISSING
@@ -216,27 +184,27 @@ class MeasurementConditions(StrictModel):
     memory_clock_hz: float | MISSING = MISSING
     """Clock of the memory."""
     temperature_celsius: float | MISSING = MISSING
-    """Of the device."""
+    """Temperature of the device."""
     memory_temperature_celsius: float | MISSING = MISSING
-    """Of its memory."""
+    """Temperature of the memory of the device."""
     power_watts: float | MISSING = MISSING
-    """By the sensor."""
+    """Power by the sensor."""
     energy_joules: float | MISSING = MISSING
-    """By the energy counter."""
+    """Energy by the energy counter."""
     energy_power_watts: float | MISSING = MISSING
-    """By the energy counter over the time between its readings."""
+    """Power by the energy counter, over the time between its readings."""
     ecc_corrected: Integer | MISSING = MISSING
-    """Errors of memory that were corrected."""
+    """Number of corrected errors of the memory."""
     ecc_uncorrected: Integer | MISSING = MISSING
-    """Errors of memory that were not."""
+    """Number of uncorrected errors of the memory."""
     pcie_generation: Integer | MISSING = MISSING
-    """Under load."""
+    """Generation of the bus under load."""
     pcie_width: Integer | MISSING = MISSING
-    """Lanes, under load."""
+    """Number of lanes under load."""
     other_processes: Integer | MISSING = MISSING
-    """Processes of others on the device."""
+    """Number of other processes on the device."""
     load_average: float | MISSING = MISSING
-    """Of the host, one minute."""
+    """Load average of the host over one minute."""
     throttle_sw_power_cap_seconds: float | MISSING = MISSING
     """Time at a lower clock for the power limit."""
     throttle_sw_thermal_seconds: float | MISSING = MISSING
@@ -255,40 +223,41 @@ class ValidationFinding(StrictModel):
     rule: ShortText
     """Name of the check, such as physics.above_dense_peak."""
     verdict: ResultVerdict
-    """The best verdict that it leaves; a label leaves `accepted`."""
+    """Best verdict that the finding allows; a label allows `accepted`."""
     detail: ShortText
-    """What was seen, with its unit."""
+    """Observation with its unit."""
     observed: float | MISSING = MISSING
-    """What was seen."""
+    """Observed value."""
     limit: float | MISSING = MISSING
-    """What it was held against."""
+    """Limit that the observed value was compared with."""
 
 
 class UncheckedValidationRule(StrictModel):
-    """A check that could not be made: neither a pass nor a finding."""
+    """A check that could not be made: it neither passed nor found anything."""
 
     rule: ShortText
     """Name of the check."""
     detail: ShortText
-    """What is unknown."""
+    """Fact that is unknown."""
 
 
 class BenchmarkResultValidation(StrictModel):
-    """Whether a result is a measurement of its device, and why."""
+    """Verdict on a result as a measurement of its device, with its reasons."""
 
     verdict: ResultVerdict
-    """Only what is `accepted` enters a calibration. `suspect` is measured again, and is accepted once two of
-    three runs agree; `evidence_only` is true, but not of the device alone; `rejected` cannot be true."""
+    """Verdict on the result. Only an `accepted` result enters a calibration. A `suspect` result is measured
+    again, and is accepted once two of three runs agree; an `evidence_only` result is true, but not of the
+    device alone; a `rejected` result cannot be true."""
     findings: list[ValidationFinding]
-    """Every check that did not pass."""
+    """Checks that did not pass."""
     unchecked: list[UncheckedValidationRule]
     """Checks that could not be made."""
     agreeing_run_ids: list[ResourceId]
-    """Other runs of the same benchmark on the same device that came to the same figure."""
+    """Other runs of the same benchmark on the same device with the same figure."""
     rules_version: Integer
     """Version of the rules."""
     validated_at: AwareDatetime
-    """By the clock of the service."""
+    """Time of the validation by the clock of the service."""
 
 
 class BenchmarkResult(StrictModel):
@@ -298,21 +267,21 @@ class BenchmarkResult(StrictModel):
     content_sha256: Digest
     """Digest of the bytes that the node sent."""
     run_id: ResourceId
-    """Benchmark run that it says it is of."""
+    """Benchmark run that the result names."""
     attempt: Integer
     """Attempt of the run."""
     fencing_token: Integer
-    """Of the lease that it says it was measured under."""
+    """Fencing token of the lease that the result names."""
     benchmark: ResourceId
     """Name in the suite."""
     repeat: Integer
-    """Counted from 1."""
+    """Number of the repeat, counted from 1."""
     lease: ResultLeaseStanding
-    """What the lease was when the result came; only what was measured under a `current` one counts."""
+    """Standing of the lease when the result came; only a result under a `current` lease counts."""
     conflicts_with: Uuid | MISSING = MISSING
-    """The result that came first for the same repeat of the same attempt; this one does not count."""
+    """Result that came first for the same repeat of the same attempt; this one does not count."""
     is_counted: bool
-    """Whether figures are computed from it."""
+    """True if figures are computed from the result."""
     node_id: ResourceId
     """Node that measured it."""
     suite_id: ResourceId
@@ -322,40 +291,40 @@ class BenchmarkResult(StrictModel):
     device: DeviceKind
     """Kind of device that was measured."""
     hardware: ShortText | MISSING = MISSING
-    """What the driver calls it."""
+    """Name of the hardware by its driver."""
     hardware_sha256: Digest | MISSING = MISSING
-    """Digest of the numbers that identify it: equal ones can be compared."""
+    """Digest of the numbers that identify the hardware: results with equal digests can be compared."""
     work_sha256: Digest
     """Digest of the work: results of equal work can be compared."""
     metric: BenchmarkMetric
-    """What the figure is, with its unit."""
+    """Quantity and unit of the figure."""
     direction: MetricDirection
-    """Whether more or less of it is better."""
+    """Direction in which a figure is better."""
     status: BenchmarkResultStatus
-    """Whether there is a measurement."""
+    """Status of the measurement."""
     reason: ShortText | MISSING = MISSING
-    """Why there is none."""
+    """Reason that there is no measurement."""
     figure: float | MISSING = MISSING
-    """Computed by the service from the raw samples."""
+    """Figure that the service computes from the raw samples."""
     summary: SampleSummary | MISSING = MISSING
-    """Computed by the service from the raw samples."""
+    """Statistics that the service computes from the raw samples."""
     conditions: MeasurementConditions
-    """How it was measured."""
+    """Conditions of the measurement."""
     started_at: AwareDatetime
-    """By the clock of the node."""
+    """Start by the clock of the node."""
     finished_at: AwareDatetime
-    """By the clock of the node."""
+    """End by the clock of the node."""
     received_at: AwareDatetime
-    """By the clock of the service."""
+    """Time of receipt by the clock of the service."""
     validation: BenchmarkResultValidation | MISSING = MISSING
-    """Absent until it has been validated, and where nothing was measured."""
+    """Validation of the result; absent until it is done, and where nothing was measured."""
 
 
 class StoredBenchmarkResult(BenchmarkResult):
     """One repeat of one benchmark, with the record as the node sent it."""
 
     record: BenchmarkResultReport
-    """Raw samples and all that was recorded with them."""
+    """Record with the raw samples."""
 
 
 class BenchmarkResultPage(StrictModel):
@@ -372,22 +341,22 @@ class ResultFilter(BaseModel):
     model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
 
     run_id: ResourceIds = []
-    """Benchmark runs."""
+    """Benchmark runs of the results."""
     node_id: ResourceIds = []
-    """Nodes."""
+    """Nodes of the results."""
     suite_id: ResourceIds = []
-    """Suites."""
+    """Suites of the results."""
     benchmark: ResourceIds = []
     """Names of benchmarks."""
     status: Annotated[list[BenchmarkResultStatus], Field(max_length=4)] = []
-    """Whether there is a measurement."""
+    """Statuses of the measurements."""
     lease: Annotated[list[ResultLeaseStanding], Field(max_length=3)] = []
-    """What the lease was when the result came."""
+    """Standings of the lease when the result came."""
     verdict: Annotated[list[ResultVerdict], Field(max_length=4)] = []
-    """What validation made of it."""
+    """Verdicts of the validation."""
 
     def get_allowed_values(self) -> dict[str, list[str]]:
-        """Values that each column may have."""
+        """Returns the values that each column may have."""
         return {name: list(getattr(self, name)) for name in ResultFilter.model_fields if name != "verdict"}
 
 
@@ -396,27 +365,27 @@ class BenchmarkResultQuery(ResultFilter, PageQuery):
 
 
 class ExportQuery(ResultFilter):
-    """What is exported, and as what."""
+    """Results that are exported, and the format of the table."""
 
     format: Literal["csv", "parquet"] = "csv"
     """Format of the table."""
 
 
 class ComparisonQuery(BaseModel):
-    """What is compared."""
+    """The benchmark and the runs that are compared."""
 
     model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
 
     benchmark: ResourceId
     """Name of the benchmark."""
     node_id: Annotated[str, Field(pattern=OPTIONAL_ID, max_length=100)] = ""
-    """One node, over time; every node of the same hardware if it is left out."""
+    """Node that is compared over time. Defaults to every node of the same hardware."""
     baseline_run_id: Annotated[str, Field(pattern=OPTIONAL_ID, max_length=100)] = ""
-    """The run that the others are held against; the first that measured it if it is left out."""
+    """Run that the others are compared with. Defaults to the first run that measured the benchmark."""
     runs: Annotated[
         int, Field(ge=1, le=500, json_schema_extra={"format": "int64"}), build_number_validator(WHOLE)
     ] = 100
-    """How many runs are compared, the last ones."""
+    """Number of runs that are compared, the last ones."""
 
 
 class BenchmarkComparisonRun(StrictModel):
@@ -429,31 +398,31 @@ class BenchmarkComparisonRun(StrictModel):
     suite_version: Integer
     """Version of the suite."""
     received_at: AwareDatetime
-    """When the first of its results came."""
+    """Time at which the first of its results came."""
     value: float
     """Middle figure of the repeats."""
     lowest: float
-    """Of the repeats."""
+    """Lowest figure of the repeats."""
     highest: float
-    """Of the repeats."""
+    """Highest figure of the repeats."""
     relative_spread: float | MISSING = MISSING
-    """Highest less lowest over the value; absent with one repeat."""
+    """Highest minus lowest figure, divided by the value; absent with one repeat."""
     repeats: Integer
-    """Repeats that count."""
+    """Number of repeats that count."""
     sample_minimum: float
     """Lowest sample of all repeats: seconds of one execution, or a reading."""
     sample_median: float
-    """Middle one of the medians of the repeats."""
+    """Median of the medians of the repeats."""
     sample_q3: float
     """Highest upper quartile of the repeats."""
     has_clocks: bool
-    """Whether the clock of both runs is known, so that times are compared in cycles too."""
+    """True if the clocks of both runs are known, so that times are compared in cycles too."""
     verdict: ComparisonVerdict
-    """`slower` and `faster` where the samples from minimum to upper quartile lie apart, in time and in
-    cycles; `same` where each median lies among the samples of the other; else `ambiguous`. Of readings
-    `lower` and `higher`."""
+    """Verdict on the run: `slower` or `faster` where the samples from minimum to upper quartile lie apart, in
+    time and in cycles; `same` where each median lies among the samples of the other; otherwise `ambiguous`.
+    For readings, `lower` or `higher`."""
     relative_change: float | MISSING = MISSING
-    """Value over that of the baseline, less one."""
+    """Value divided by that of the baseline, minus 1."""
 
 
 class BenchmarkComparison(StrictModel):
@@ -462,77 +431,77 @@ class BenchmarkComparison(StrictModel):
     benchmark: ResourceId
     """Name of the benchmark."""
     metric: BenchmarkMetric
-    """What the figures are, with their unit."""
+    """Quantity and unit of the figures."""
     direction: MetricDirection
-    """Whether more or less of it is better."""
+    """Direction in which a figure is better."""
     work_sha256: Digest
-    """Digest of the work, which is the same in all of them."""
+    """Digest of the work, which is the same in all runs."""
     hardware: ShortText | MISSING = MISSING
-    """What the driver calls it."""
+    """Name of the hardware by its driver."""
     hardware_sha256: Digest | MISSING = MISSING
-    """Digest of the numbers that identify it; absent where they are unknown, and one node is compared."""
+    """Digest of the numbers that identify the hardware; absent if they are unknown: one node is compared."""
     baseline: BenchmarkComparisonRun
-    """The run that the others are held against."""
+    """Run that the others are compared with."""
     runs: list[BenchmarkComparisonRun]
     """Runs in the order of time."""
 
 
 class RegressionQuery(BaseModel):
-    """What is looked at."""
+    """Filters of the figures in which regressions are looked for."""
 
     model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
 
     node_id: ResourceIds = []
-    """Nodes; every node of the tenant if it is left out."""
+    """Nodes. Defaults to every node of the tenant."""
     benchmark: ResourceIds = []
-    """Names of benchmarks; all of them if it is left out."""
+    """Names of benchmarks. Defaults to all."""
     least_change: Annotated[float, Field(ge=0.001, le=1), build_number_validator(NUMBER)] = 0.05
-    """How much worse a figure is at least, as a share of the other."""
+    """Least change of a figure for the worse, as a share of the other figure."""
 
 
 class BenchmarkRegression(StrictModel):
     """A figure that is worse than those before it on its node, or than those of equal nodes."""
 
     against: Literal["earlier_runs", "other_nodes"]
-    """Over time, or across nodes with equal hardware."""
+    """Figures that it is compared with: earlier runs of the node, or other nodes with equal hardware."""
     benchmark: ResourceId
     """Name of the benchmark."""
     metric: BenchmarkMetric
-    """What the figures are, with their unit."""
+    """Quantity and unit of the figures."""
     direction: MetricDirection
-    """Whether more or less of it is better."""
+    """Direction in which a figure is better."""
     work_sha256: Digest
-    """Digest of the work, which is the same in all of them."""
+    """Digest of the work, which is the same in all runs."""
     hardware: ShortText | MISSING = MISSING
-    """What the driver calls it."""
+    """Name of the hardware by its driver."""
     node_id: ResourceId
     """Node that is worse."""
     run_id: ResourceId
     """Its last run of the benchmark."""
     received_at: AwareDatetime
-    """When the first result of that came."""
+    """Time at which the first result of that run came."""
     value: float
-    """Its figure."""
+    """Figure of that run."""
     baseline_node_id: ResourceId
-    """Node that it is held against: itself, or the middle one of the others."""
+    """Node that it is compared with: itself, or the middle one of the others."""
     baseline_run_id: ResourceId
-    """Run that it is held against: the middle one of the earlier ones, or the last one of that node."""
+    """Run that it is compared with: the middle one of the earlier ones, or the last one of that node."""
     baseline_value: float
-    """Figure of that."""
+    """Figure of the baseline."""
     compared: Integer
-    """Earlier runs, or other nodes, of which that is the middle one."""
+    """Number of earlier runs, or of other nodes, of which the baseline is the middle one."""
     relative_change: float
-    """Value over that of the baseline, less one."""
+    """Value divided by that of the baseline, minus 1."""
     has_clocks: bool
-    """Whether both clocks are known, so that a lower clock is told from slower work."""
+    """True if both clocks are known, so that a lower clock can be told from slower work."""
 
 
 class BenchmarkRegressionList(StrictModel):
-    """What has become worse, the largest change first."""
+    """Regressions, the largest change first."""
 
     items: list[BenchmarkRegression]
     """Regressions."""
     results_considered: Integer
-    """The last results that the answer rests on; rejected ones and those of conditions are left out."""
+    """Number of accepted and suspect results that the answer rests on, the last ones."""
     since: AwareDatetime | MISSING = MISSING
-    """When the first of them came."""
+    """Time at which the first of these results came."""

@@ -1,6 +1,7 @@
 """Rules of benchmark runs and results."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 from uuid import uuid4
 
@@ -237,7 +238,7 @@ def parse_result(node: Principal, result: BenchmarkResultReport, content: bytes)
         "direction": result.benchmark.direction,
         "reason": None if result.failure is MISSING else result.failure.reason,
         "figure": samples and samples.figure,
-        "summary": samples and samples.summary._asdict(),
+        "summary": samples and asdict(samples.summary),
         "conditions": build_conditions(result),
     }
 

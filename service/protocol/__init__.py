@@ -1,1 +1,1 @@
-"""What node and service say to each other. Pydantic and the standard library only: both sides import it."""
+"""Messages between node and service. Pydantic and the standard library only: both sides import them."""

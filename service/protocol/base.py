@@ -1,4 +1,4 @@
-"""What every message is built from: strict scalars with bounds, and two bases."""
+"""Parts of every message: strict scalars with bounds, and two base classes."""
 
 import re
 from datetime import datetime
@@ -48,7 +48,7 @@ MultipleLines = Annotated[str, Field(max_length=4000, pattern=r"^[^\x00-\x08\x0b
 
 
 class ProtocolMessage(BaseModel):
-    """What a node sends, and what is kept of it: strict types, no unknown members, no nulls."""
+    """A message that a node sends and the service keeps: strict types, no unknown members, no nulls."""
 
     model_config = ConfigDict(
         extra="forbid",
@@ -61,7 +61,7 @@ class ProtocolMessage(BaseModel):
 
 
 class ProtocolReply(BaseModel):
-    """What the service answers to a node: members that a newer service adds are passed over."""
+    """An answer of the service to a node: members that a newer service adds are ignored."""
 
     model_config = ConfigDict(
         extra="ignore",

@@ -1,4 +1,4 @@
-"""One spelling of a document, so that its digest names it."""
+"""The canonical form of a document, whose digest names it."""
 
 import hashlib
 import json
@@ -7,7 +7,7 @@ from pydantic import BaseModel
 
 
 def compute_digest(message: BaseModel) -> str:
-    """SHA-256 of a message as JSON with sorted members and no spaces, absent members left out."""
+    """Returns the SHA-256 of a message as JSON with sorted members and no spaces, absent members left out."""
     document = message.model_dump(mode="json")
     canonical = json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return hashlib.sha256(canonical.encode()).hexdigest()

@@ -1,4 +1,4 @@
-"""How a node gets the right to run a suite, keeps it and gives it back."""
+"""Messages by which a node claims, renews and completes the lease of a benchmark run."""
 
 from typing import Annotated, Literal
 
@@ -24,14 +24,14 @@ LONGEST_WAIT_SECONDS = 30.0
 
 
 class LeaseClaimRequest(ProtocolMessage):
-    """A node asks for work. Sent again with the same `request_id`, it gets the same lease."""
+    """A claim of a node for work. A claim with the same `request_id` gets the same lease."""
 
     request_id: Hex128
-    """Names this claim; a node draws another for the next."""
+    """Random name of the claim; each claim has its own."""
     wait_seconds: Annotated[float, Field(ge=0, le=LONGEST_WAIT_SECONDS)] = LONGEST_WAIT_SECONDS
-    """How long the answer may be held back until there is work."""
+    """Longest time that the service may hold the answer back until there is work."""
     inventory_sha256: Sha256
-    """Digest of the inventory that holds now."""
+    """Digest of the current inventory of the node."""
 
 
 class BenchmarkLease(ProtocolReply):
@@ -40,87 +40,87 @@ class BenchmarkLease(ProtocolReply):
     id: Name
     """Id of the benchmark run."""
     fencing_token: FencingToken
-    """Higher with every grant; every write under the lease carries it."""
+    """Fencing token, which rises with every grant; every write under the lease carries it."""
     nonce: Hex128
-    """Goes into every result, to show that it was measured under this lease."""
+    """Random value that goes into every result, to show that it was measured under this lease."""
     attempt: Int53
-    """Grants of the run so far."""
+    """Number of grants of the run so far."""
     lease_seconds: Seconds
-    """How long the lease lasts, counted from when the request was sent."""
+    """Duration of the lease, counted from the time at which the request was sent."""
     renew_seconds: Seconds
-    """When to renew it."""
+    """Time after which the node renews the lease."""
     runtime_seconds: Seconds
-    """How long an attempt may take in all."""
+    """Longest duration of an attempt."""
     seed: Int53
-    """Input data of the benchmarks come from it."""
+    """Seed of the input data of the benchmarks."""
     suite: BenchmarkSuite
-    """What to run: data, never code."""
+    """Suite to run: data, never code."""
     server_time: Instant
-    """The service's time."""
+    """Time of the service."""
 
 
 class BenchmarkProgress(ProtocolMessage):
-    """How far one benchmark is."""
+    """Progress of one benchmark."""
 
     benchmark: Name
     """Name of the benchmark."""
     state: Literal["waiting", "running", "done", "failed", "skipped"]
-    """How it stands."""
+    """State of the benchmark."""
     repeat: Int53 = 0
-    """Repeats that have ended."""
+    """Number of repeats that have ended."""
     detail: SingleLine | MISSING = MISSING
-    """The figure that came of it, or why there is none."""
+    """Figure of the benchmark, or the reason that there is none."""
 
 
 class LeaseProgress(ProtocolMessage):
-    """How far a run is."""
+    """Progress of a run."""
 
     steps: Annotated[list[BenchmarkProgress], Field(max_length=200)]
 
 
 class LeaseRenewalRequest(ProtocolMessage):
-    """A node holds on to its lease, and says how far it is."""
+    """A renewal of a lease, with the progress of the run."""
 
     fencing_token: FencingToken
-    """Token of the grant."""
+    """Fencing token of the lease."""
     progress: LeaseProgress | MISSING = MISSING
 
 
 class LeaseRenewal(ProtocolReply):
-    """The lease goes on."""
+    """A renewed lease."""
 
     lease_seconds: Seconds
-    """How long the lease lasts, counted from when the request was sent."""
+    """Duration of the lease, counted from the time at which the request was sent."""
     cancel: bool
-    """The run is to be ended: complete the lease with outcome cancelled."""
+    """True if the node should end the run and complete the lease with the outcome `cancelled`."""
 
 
 class AcknowledgedBenchmarkResult(ProtocolMessage):
-    """A result that the node has had acknowledged."""
+    """A result that the service has acknowledged."""
 
     result_id: Uuid
     """Id of the result."""
     content_sha256: Sha256
-    """Digest of its bytes."""
+    """Digest of the bytes of the result."""
 
 
 class LeaseCompletionRequest(ProtocolMessage):
-    """A node is done with its lease. It ends only once every result it names is stored."""
+    """The completion of a lease. The lease ends only once every result that it names is stored."""
 
     fencing_token: FencingToken
-    """Of the lease."""
+    """Fencing token of the lease."""
     outcome: Literal["completed", "failed", "released", "cancelled"]
-    """`released` gives the run back, for another attempt that does not count."""
+    """Outcome of the attempt; `released` gives the run back, for another attempt that does not count."""
     reason: Code | MISSING = MISSING
-    """Why a run failed or was released."""
+    """Code of the reason that the run failed or was released."""
     detail: SingleLine | MISSING = MISSING
-    """The reason in words."""
+    """Reason in words."""
     results: Annotated[list[AcknowledgedBenchmarkResult], Field(max_length=1000)] = []
     progress: LeaseProgress | MISSING = MISSING
 
 
 class LeaseCompletion(ProtocolReply):
-    """What became of the run."""
+    """State of the run after its lease was completed."""
 
     state: Literal["waiting", "completed", "failed", "cancelled", "dead"]
-    """`waiting` for another attempt, or ended."""
+    """State of the run: `waiting` for another attempt, or ended."""

@@ -1,4 +1,4 @@
-"""How a node joins, says what it is, and says that it is alive."""
+"""Enrolment, heartbeat, inventory and credential messages of a node."""
 
 from typing import Annotated, Literal
 
@@ -18,22 +18,22 @@ from service.protocol.base import (
 )
 
 DeviceKind = Literal["cuda", "cpu"]
-"""What a node measures: its NVIDIA accelerators, or its processor where it has none."""
+"""Kind of device that a node measures: its NVIDIA accelerators, or its processor where it has none."""
 
 NodeCredential = Annotated[str, Field(max_length=120, pattern=r"^[!-~]+$")]
 
 
 class NodeEnrolmentRequest(ProtocolMessage):
-    """A node joins. Sent again with the same `installation_id`, it is the same node."""
+    """The enrolment of a node. A request with the same `installation_id` enrols the same node."""
 
     token: NodeCredential
-    """The single-use enrolment token."""
+    """Enrolment token, which works once."""
     installation_id: Hex128
-    """Made by the node, and kept before the first attempt, so that a lost answer costs nothing."""
+    """Id that the node makes and keeps before its first attempt, so that a lost answer costs nothing."""
     name: Name | MISSING = MISSING
-    """What the node should be called; its host name by default."""
+    """Name of the node. Defaults to its host name."""
     device: DeviceKind
-    """What the node measures."""
+    """Kind of device that the node measures."""
     worker_version: SingleLine
     """Version of the worker."""
 
@@ -44,82 +44,82 @@ class NodeEnrolment(ProtocolReply):
     node_id: Name
     """Id of the node."""
     credential: NodeCredential
-    """What the node sends as `Authorization: Bearer`."""
+    """Credential that the node sends as `Authorization: Bearer`."""
     server_time: Instant
-    """The service's time."""
+    """Time of the service."""
 
 
 class NodeSpoolState(ProtocolMessage):
     """Results that a node holds."""
 
     waiting_count: Int53
-    """Not acknowledged yet."""
+    """Number of results that are not acknowledged yet."""
     waiting_bytes: Int53
-    """Size of those."""
+    """Size of the results that are not acknowledged yet."""
     rejected_count: Int53 = 0
-    """Refused by the service and kept for somebody to look at."""
+    """Number of results that the service refused and the node keeps for inspection."""
     free_bytes: Int53 | MISSING = MISSING
-    """Room left on the file system of the spool."""
+    """Free space on the file system of the spool."""
     is_full: bool = False
-    """Whether the node stops claiming because of it."""
+    """True if the spool is full, so that the node claims no work."""
 
 
 class NodeHeartbeatRequest(ProtocolMessage):
-    """A node is alive."""
+    """A message that the node is alive."""
 
     boot_id_sha256: Sha256
-    """Digest of the id of this boot of the host; two of them in turn are two hosts with one credential."""
+    """Digest of the id of the boot of the host; two ids that alternate are two hosts with one credential."""
     worker_version: SingleLine
     """Version of the worker."""
     inventory_sha256: Sha256
-    """Digest of the inventory that holds now."""
+    """Digest of the current inventory of the node."""
     activity: Literal["idle", "measuring", "draining"]
-    """What the node does."""
+    """Activity of the node."""
     spool: NodeSpoolState
     acknowledged: Annotated[list[Sha256], Field(max_length=1000)] = []
-    """After a reconnect: digests of results that were acknowledged, for the service to ask for again."""
+    """Digests of acknowledged results, sent after a reconnect, that the service may ask for again."""
 
 
 class NodeInstructions(ProtocolReply):
-    """What the service wants of a node."""
+    """Instructions of the service to a node."""
 
     state: Literal["active", "draining", "quarantined"]
-    """What the node may do; one that is quarantined may only report."""
+    """State of the node; a quarantined node may only report."""
     rotate: bool
-    """The credential is to be rotated."""
+    """True if the node should rotate its credential."""
     send_inventory: bool
-    """The inventory of this digest is not known."""
+    """True if the service does not know the inventory of the digest, and the node should send it."""
     missing: list[Sha256] = []
-    """Of the acknowledged digests, those that the service does not have: send them again."""
+    """Acknowledged digests whose results the service does not have; the node should send them again."""
     heartbeat_seconds: NotNegative
-    """When to send the next heartbeat."""
+    """Time until the next heartbeat."""
     server_time: Instant
-    """The service's time."""
+    """Time of the service."""
 
 
 class NodeInventoryReceipt(ProtocolReply):
-    """The service has an inventory, under the digest by which claims and results name it."""
+    """Receipt of an inventory, with the digest by which claims and results name it."""
 
     inventory_sha256: Sha256
     """Digest of the inventory."""
 
 
 class IssuedNodeCredential(ProtocolReply):
-    """The next credential of a node. The one before works until this one has been used."""
+    """The next credential of a node. The previous credential works until this one has been used."""
 
     credential: NodeCredential
-    """What the node sends as `Authorization: Bearer` from now on."""
+    """Credential that the node sends as `Authorization: Bearer` from now on."""
     generation: PositiveInt53
     """Number of credentials of the node so far."""
 
 
 class NodeAccelerator(ProtocolMessage):
-    """One device, as its driver describes it. The identity is in its numbers, not in its name."""
+    """A device, as its driver describes it. Its numbers identify it, not its name."""
 
     index: Int53
     """Place among the devices of the node."""
     uuid_sha256: Sha256
-    """Digest of the device's own id."""
+    """Digest of the id of the device."""
     name: SingleLine
     pci_bus_id: SingleLine | MISSING = MISSING
     """Place on the bus."""
@@ -130,9 +130,9 @@ class NodeAccelerator(ProtocolMessage):
     vbios_version: SingleLine | MISSING = MISSING
     """Firmware of the board."""
     compute_capability: SingleLine | MISSING = MISSING
-    """Major and minor, such as 9.0."""
+    """Compute capability by major and minor version, such as 9.0."""
     multiprocessor_count: PositiveInt53 | MISSING = MISSING
-    """Multiprocessors that are enabled."""
+    """Number of enabled multiprocessors."""
     memory_bytes: PositiveInt53 | MISSING = MISSING
     """Memory as the driver reports it."""
     l2_bytes: PositiveInt53 | MISSING = MISSING
@@ -140,91 +140,91 @@ class NodeAccelerator(ProtocolMessage):
     memory_bus_bits: PositiveInt53 | MISSING = MISSING
     """Width of the memory bus."""
     power_limit_watts: NotNegative | MISSING = MISSING
-    """As enforced now."""
+    """Power limit that is enforced now."""
     power_limit_default_watts: NotNegative | MISSING = MISSING
-    """As delivered."""
+    """Power limit as delivered."""
     power_limit_minimum_watts: NotNegative | MISSING = MISSING
-    """Lowest that can be set."""
+    """Lowest power limit that can be set."""
     power_limit_maximum_watts: NotNegative | MISSING = MISSING
-    """Highest that can be set."""
+    """Highest power limit that can be set."""
     sm_clock_maximum_hz: PositiveInt53 | MISSING = MISSING
     """Highest clock of the multiprocessors."""
     memory_clock_maximum_hz: PositiveInt53 | MISSING = MISSING
     """Highest clock of the memory."""
     sm_clock_application_hz: PositiveInt53 | MISSING = MISSING
-    """Clock of the multiprocessors that is asked for."""
+    """Requested clock of the multiprocessors."""
     memory_clock_application_hz: PositiveInt53 | MISSING = MISSING
-    """Clock of the memory that is asked for."""
+    """Requested clock of the memory."""
     persistence_mode: bool | MISSING = MISSING
-    """Whether the driver stays loaded."""
+    """True if the driver stays loaded."""
     compute_mode: SingleLine | MISSING = MISSING
-    """Who may use the device at a time."""
+    """Compute mode: the processes that may use the device at a time."""
     mig_mode: bool | MISSING = MISSING
-    """Whether the device is partitioned."""
+    """True if the device is partitioned."""
     ecc_mode: bool | MISSING = MISSING
-    """Whether errors of the memory are corrected."""
+    """True if errors of the memory are corrected."""
     pcie_generation_maximum: PositiveInt53 | MISSING = MISSING
     """Highest generation of the bus that device and slot have."""
     pcie_width_maximum: PositiveInt53 | MISSING = MISSING
     """Most lanes that device and slot have."""
     nvlink_count: Int53 | MISSING = MISSING
-    """Links to other devices that are up."""
+    """Number of links to other devices that are up."""
     numa_node: Int53 | MISSING = MISSING
-    """Part of the host's memory that is near."""
+    """NUMA node of the host that the device is attached to."""
 
 
 class NodeHost(ProtocolMessage):
     """The machine around the devices."""
 
     operating_system: SingleLine
-    """Name and version."""
+    """Name and version of the operating system."""
     kernel: SingleLine
-    """Version."""
+    """Version of the kernel."""
     architecture: SingleLine
-    """Of the processor, such as x86_64."""
+    """Architecture of the processor, such as x86_64."""
     cpu_model: SingleLine | MISSING = MISSING
-    """As the processor names itself."""
+    """Model of the processor, as it names itself."""
     cpu_count: PositiveInt53
-    """Logical processors that the worker may use."""
+    """Number of logical processors that the worker may use."""
     socket_count: PositiveInt53 | MISSING = MISSING
-    """Processors in sockets."""
+    """Number of processors in sockets."""
     numa_node_count: PositiveInt53 | MISSING = MISSING
-    """Parts of the memory with a distance of their own."""
+    """Number of NUMA nodes."""
     memory_bytes: PositiveInt53 | MISSING = MISSING
     """Memory of the host."""
     virtualization: SingleLine | MISSING = MISSING
-    """none, container, kvm and the like."""
+    """Kind of virtualization, such as none, container or kvm."""
     cgroup_memory_limit_bytes: PositiveInt53 | MISSING = MISSING
-    """What the container may use."""
+    """Memory that the container may use."""
     cgroup_cpu_limit: NotNegative | MISSING = MISSING
-    """Processors that the container may use."""
+    """Number of processors that the container may use."""
 
 
 class NodeSoftware(ProtocolMessage):
     """A part of the stack that a measurement goes through."""
 
     name: Name
-    """driver, cuda_driver_api, nvrtc, cublas, numpy, python and the like."""
+    """Name of the part, such as driver, cuda_driver_api, nvrtc, cublas, numpy or python."""
     version: SingleLine
-    """As it says itself."""
+    """Version, as the part states it."""
 
 
 class NodeGap(ProtocolMessage):
-    """A fact that is unknown, and why."""
+    """An unknown fact, with the reason."""
 
     pointer: SingleLine
     """JSON Pointer of the absent member."""
     code: Name
     """Stable name of the reason."""
     detail: SingleLine = ""
-    """The reason in words."""
+    """Reason in words."""
 
 
 class NodeInventory(ProtocolMessage):
-    """What a node is made of; named by the digest of its canonical form."""
+    """Devices, host and software of a node. The digest of its canonical form names it."""
 
     device: DeviceKind
-    """What the node measures."""
+    """Kind of device that the node measures."""
     host: NodeHost
     accelerators: Annotated[list[NodeAccelerator], Field(max_length=64)] = []
     software: Annotated[list[NodeSoftware], Field(max_length=100)] = []

@@ -1,10 +1,10 @@
-"""The record of one repeat of one benchmark: what was measured, on what, and under which conditions.
+"""The record of one repeat of one benchmark: its samples, its device and its conditions.
 
-A figure that is unknown is absent, and ``gaps`` says why; nothing is ever written as 0 for want of it.
+An unknown figure is absent, and ``gaps`` states the reason; no unknown figure is written as 0.
 """
 
 import hashlib
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeAlias
 
 from pydantic import MISSING, Field, model_validator
 
@@ -29,6 +29,9 @@ from service.protocol.base import (
 from service.protocol.nodes import DeviceKind, NodeGap, NodeSoftware
 from service.protocol.suites import Benchmark
 
+ResultStatus: TypeAlias = Literal["ok", "failed", "timeout", "unsupported"]
+LeaseStanding: TypeAlias = Literal["current", "late", "unknown"]
+
 MOST_SAMPLES = 20_000
 MOST_RESULT_BYTES = 2**20
 
@@ -37,137 +40,141 @@ class ReadingSpread(ProtocolMessage):
     """Lowest, middle and highest reading over the timed window."""
 
     minimum: FiniteNumber
-    """The lowest."""
+    """Lowest reading."""
     median: FiniteNumber
-    """The middle one."""
+    """Middle reading."""
     maximum: FiniteNumber
-    """The highest."""
+    """Highest reading."""
 
 
 class ThrottleSeconds(ProtocolMessage):
-    """Time over the window in which the clock was held down, by the driver's counters."""
+    """Time in the window at a lowered clock, by the counters of the driver."""
 
     sw_power_cap: Seconds | MISSING = MISSING
-    """For the power limit."""
+    """Time at a lower clock for the power limit."""
     sw_thermal: Seconds | MISSING = MISSING
-    """For the temperature."""
+    """Time at a lower clock for the temperature."""
     hw_thermal: Seconds | MISSING = MISSING
-    """For the temperature, by the hardware itself."""
+    """Time at a lower clock for the temperature, by the hardware."""
     hw_power_brake: Seconds | MISSING = MISSING
-    """For the power supply of the host."""
+    """Time at a lower clock for the power supply of the host."""
     sync_boost: Seconds | MISSING = MISSING
-    """For other devices of a group."""
+    """Time at a lower clock for other devices of a group."""
 
 
 class DeviceTelemetry(ProtocolMessage):
-    """The device over the timed window."""
+    """Readings of the device over the timed window."""
 
     window_seconds: Seconds
-    """How long the readings were taken."""
+    """Duration of the window of the readings."""
     sample_period_seconds: Seconds | MISSING = MISSING
-    """From one reading to the next."""
+    """Time from one reading to the next."""
     sample_count: Int53 = 0
-    """Readings of each kind."""
+    """Number of readings of each kind."""
     sm_clock_hz: ReadingSpread | MISSING = MISSING
+    """Clock of the multiprocessors."""
     memory_clock_hz: ReadingSpread | MISSING = MISSING
+    """Clock of the memory."""
     cpu_clock_hz: ReadingSpread | MISSING = MISSING
-    """Of the processors that the worker may use, on a node without accelerators."""
+    """Clock of the processors that the worker may use, on a node without accelerators."""
     temperature_celsius: ReadingSpread | MISSING = MISSING
+    """Temperature of the device."""
     memory_temperature_celsius: ReadingSpread | MISSING = MISSING
+    """Temperature of the memory of the device."""
     power_watts: ReadingSpread | MISSING = MISSING
-    """As the sensor says."""
+    """Power by the sensor."""
     energy_joules: NotNegative | MISSING = MISSING
-    """By the energy counter."""
+    """Energy by the energy counter."""
     energy_power_watts: NotNegative | MISSING = MISSING
-    """Energy by the counter over the time between its readings."""
+    """Power by the energy counter, over the time between its readings."""
     throttle_seconds: ThrottleSeconds = ThrottleSeconds()
     throttle_reasons: Annotated[list[Name], Field(max_length=20)] = []
-    """Every reason that was seen at a reading."""
+    """Every reason for a lower clock that was seen at a reading."""
     ecc_corrected: Int53 | MISSING = MISSING
-    """Errors of memory in the window that were corrected."""
+    """Number of corrected errors of the memory in the window."""
     ecc_uncorrected: Int53 | MISSING = MISSING
-    """Errors of memory in the window that were not."""
+    """Number of uncorrected errors of the memory in the window."""
     pcie_generation: PositiveInt53 | MISSING = MISSING
-    """Read under load: it drops when idle."""
+    """Generation of the bus, read under load: it drops when idle."""
     pcie_width: PositiveInt53 | MISSING = MISSING
-    """Lanes, read under load."""
+    """Number of lanes, read under load."""
     other_processes: Int53 | MISSING = MISSING
-    """Processes of others on the device."""
+    """Number of other processes on the device."""
     load_average: NotNegative | MISSING = MISSING
-    """Of the host, one minute, at the end."""
+    """Load average of the host over one minute, at the end of the window."""
 
 
 class CorrectnessCheck(ProtocolMessage):
-    """What was computed, against a reference that depends on the seed of the run."""
+    """Comparison of the computed result with a reference that depends on the seed of the run."""
 
     method: SingleLine
-    """What it was compared with."""
+    """Reference of the comparison."""
     largest_error: NotNegative
-    """Relative to the scale of the result."""
+    """Largest error, relative to the scale of the result."""
     tolerance: NotNegative
     """Largest error that passes."""
     passed: bool
-    """Whether the error is within the tolerance."""
+    """True if the largest error is within the tolerance."""
     checksum: Sha256 | MISSING = MISSING
-    """Of the part that was checked."""
+    """Digest of the part of the result that was checked."""
 
 
 class DiscardedSamples(ProtocolMessage):
-    """Samples that do not count, and why."""
+    """Samples that do not count, with the reason."""
 
     reason: Name
-    """Why they do not count."""
+    """Reason that they do not count."""
     count: PositiveInt53
-    """How many."""
+    """Number of samples."""
 
 
 class BenchmarkMeasurement(ProtocolMessage):
-    """The samples and how they were taken."""
+    """Samples, and the method by which they were taken."""
 
     library: SingleLine
-    """What ran, such as cublasLt 13.0.2 or own kernel stream_copy."""
+    """Library that ran, such as cublasLt 13.0.2 or own kernel stream_copy."""
     algorithm: SingleLine | MISSING = MISSING
-    """What the library chose."""
+    """Algorithm that the library chose."""
     math_mode: SingleLine | MISSING = MISSING
-    """How it multiplies, such as with tf32."""
+    """Mode of the multiplications, such as tf32."""
     accumulation: SingleLine | MISSING = MISSING
-    """Type that it adds in."""
+    """Type of the accumulator."""
     data: SingleLine
     """Distribution of the input, such as normal(0, 1)."""
     timer: Literal["cuda_event", "host_clock", "nvml"]
-    """What took the time."""
+    """Timer of the samples."""
     warmup_seconds: Seconds
-    """The same work, run before the first sample."""
+    """Duration of the warm-up: the same work, run before the first sample."""
     warmup_iterations: Int53
-    """Executions of the warm-up."""
+    """Number of executions of the warm-up."""
     inner_iterations: PositiveInt53 = 1
-    """Executions in one sample."""
+    """Number of executions in one sample."""
     samples_ns: Annotated[list[PositiveInt53], Field(max_length=MOST_SAMPLES)] = []
     """Time of each sample, in the order in which they were taken."""
     readings: Annotated[list[NotNegative], Field(max_length=MOST_SAMPLES)] = []
-    """Of a figure that is no time: bytes or watts."""
+    """Readings of a figure that is no time: bytes or watts."""
     discarded: Annotated[list[DiscardedSamples], Field(max_length=20)] = []
     stop_reason: Literal["spread", "time_limit", "sample_limit", "single"]
-    """Why there are no more samples."""
+    """Reason that there are no more samples."""
     working_set_bytes: Int53 = 0
-    """Memory that one execution touches; 0 where nobody counts it."""
+    """Memory that one execution touches; 0 if it is not counted."""
     flush_bytes: Int53 = 0
-    """Overwritten before each sample, so that nothing of it is cached."""
+    """Bytes that are overwritten before each sample, so that no input is cached."""
     rotated_buffers: PositiveInt53 = 1
-    """Sets of input that take turns, so that none of them is cached."""
+    """Number of sets of input that take turns, so that none of them is cached."""
     uses_graph: bool = False
-    """Whether the executions were launched as a graph."""
+    """True if the executions were launched as a graph."""
     threads: PositiveInt53 | MISSING = MISSING
-    """Threads of the host that did the work, where it is the host that works."""
+    """Number of threads of the host that did the work, if the host is measured."""
     first_call_seconds: Seconds | MISSING = MISSING
-    """The first execution, with all that is prepared in it."""
+    """Duration of the first execution, with its preparation."""
     correctness: CorrectnessCheck | MISSING = MISSING
     telemetry: DeviceTelemetry | MISSING = MISSING
 
     @model_validator(mode="after")
     def _validate_samples(self) -> "BenchmarkMeasurement":
         if bool(self.samples_ns) == bool(self.readings):
-            raise ValueError("either samples or readings")
+            raise ValueError("a measurement has either samples or readings")
         return self
 
     @property
@@ -177,18 +184,18 @@ class BenchmarkMeasurement(ProtocolMessage):
 
 
 class MeasurementFailure(ProtocolMessage):
-    """Why there is no measurement."""
+    """The reason that there is no measurement."""
 
     reason: Code
-    """Stable name of what went wrong."""
+    """Stable name of the reason."""
     detail: SingleLine = ""
-    """What went wrong, in words."""
+    """Reason in words."""
     exit_code: Annotated[int, Field(ge=-1000, le=1000, json_schema_extra={"format": "int64"})] | MISSING = (
         MISSING
     )
-    """Of the process; below 0 the signal that ended it."""
+    """Exit code of the process; a code below 0 is the signal that ended it."""
     error_output: MultipleLines | MISSING = MISSING
-    """The end of what the process wrote."""
+    """End of the error output of the process."""
 
 
 class BenchmarkResultReport(ProtocolMessage):
@@ -196,15 +203,15 @@ class BenchmarkResultReport(ProtocolMessage):
 
     schema_version: Literal[1] = 1
     result_id: Uuid
-    """UUIDv7, made by the node."""
+    """UUIDv7 that the node makes."""
     run_id: Name
-    """Benchmark run that the lease was for."""
+    """Benchmark run of the lease."""
     fencing_token: FencingToken
-    """Of the lease."""
+    """Fencing token of the lease."""
     attempt: Int53
-    """Of the lease."""
+    """Attempt of the lease."""
     nonce: Hex128
-    """Of the lease."""
+    """Nonce of the lease."""
     node_id: Name
     """Node that measured it."""
     boot_id_sha256: Sha256
@@ -218,59 +225,60 @@ class BenchmarkResultReport(ProtocolMessage):
     suite_version: PositiveInt53
     """Version of the suite."""
     seed: Int53
-    """What the input data were made from; of the lease."""
+    """Seed of the input data, from the lease."""
     repeat: PositiveInt53
-    """Counted from 1."""
+    """Number of the repeat, counted from 1."""
     benchmark: Benchmark
     device: DeviceKind
-    """What was measured."""
+    """Kind of device that was measured."""
     accelerator_index: Int53 | MISSING = MISSING
-    """In the inventory; absent on a node without accelerators."""
+    """Index of the accelerator in the inventory; absent on a node without accelerators."""
     concurrent_accelerators: Int53 = 0
-    """How many were measured at the same time, this one included."""
+    """Number of accelerators that were measured at the same time, this one included."""
     started_at: Instant
-    """By the node's clock."""
+    """Start by the clock of the node."""
     finished_at: Instant
-    """By the node's clock."""
+    """End by the clock of the node."""
     started_monotonic_seconds: NotNegative
-    """By a clock of the node that is never set."""
+    """Start by a clock of the node that is never set."""
     finished_monotonic_seconds: NotNegative
-    """By the same clock."""
+    """End by the same clock."""
     clock_offset_seconds: FiniteNumber | MISSING = MISSING
-    """The service's clock less the node's."""
-    status: Literal["ok", "failed", "timeout", "unsupported"]
-    """`ok` has a measurement, all others a failure."""
+    """Clock of the service minus the clock of the node."""
+    status: ResultStatus
+    """Status of the repeat: `ok` has a measurement, every other status a failure."""
     failure: MeasurementFailure | MISSING = MISSING
     measurement: BenchmarkMeasurement | MISSING = MISSING
     software: Annotated[list[NodeSoftware], Field(max_length=100)] = []
     environment: Annotated[dict[Name, SingleLine], Field(max_length=50)] = {}
-    """Variables that change what is measured, from a list of known names, in lower case."""
+    """Environment variables that change a measurement, from a list of known names, in lower case."""
     gaps: Annotated[list[NodeGap], Field(max_length=100)] = []
 
     @model_validator(mode="after")
     def _validate_measurement(self) -> "BenchmarkResultReport":
         if (self.status == "ok") != (self.measurement is not MISSING):
-            raise ValueError("a measurement where the status is ok, and only there")
+            raise ValueError("a result has a measurement if its status is ok, and only then")
         if (self.status == "ok") == (self.failure is not MISSING):
-            raise ValueError("a failure where the status is not ok, and only there")
+            raise ValueError("a result has a failure if its status is not ok, and only then")
         return self
 
     def to_json(self) -> bytes:
-        """The bytes that are kept, sent and digested."""
+        """Returns the bytes that are stored, sent and digested."""
         return self.model_dump_json().encode()
 
 
 class BenchmarkResultReceipt(ProtocolReply):
-    """A result is stored; the node may forget it once the digest is its own."""
+    """Receipt of a stored result. The node may delete the result if the digest matches its own."""
 
     result_id: Uuid
-    """Of the result that is stored."""
+    """Id of the stored result."""
     content_sha256: Sha256
-    """Digest of what is stored."""
-    lease: Literal["current", "late", "unknown"]
-    """`late` was measured under a lease that had ended: it is kept, but counts for nothing yet."""
+    """Digest of the stored bytes."""
+    lease: LeaseStanding
+    """Standing of the lease. A `late` result was measured under a lease that had ended: it is stored, but
+    does not count yet."""
 
 
 def content_sha256(content: bytes) -> str:
-    """The digest that names the bytes of a result."""
+    """Returns the digest that names the bytes of a result."""
     return hashlib.sha256(content).hexdigest()

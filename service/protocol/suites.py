@@ -1,4 +1,4 @@
-"""What a benchmark suite is: data that says what to measure, how long, and what the figure means.
+"""Benchmark suites: data that states the work, the duration and the figure of each benchmark.
 
 A kind of benchmark names code that the worker has; a suite can choose its parameters, within bounds, and
 nothing else.
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
 from statistics import median
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Literal, TypeAlias, TypeVar
 
 from pydantic import MISSING, Field, model_validator
 
@@ -24,42 +24,46 @@ from service.protocol.work import (
     PowerWork,
 )
 
+Metric: TypeAlias = Literal["flops_per_second", "bytes_per_second", "seconds", "bytes", "watts"]
+MetricDirection: TypeAlias = Literal["higher", "lower"]
+
 PREPARING_SECONDS: dict[DeviceKind, float] = {"cpu": 1.0, "cuda": 5.0}
-"""To start a process, make its data and check what came out: assumed, of a machine that does nothing else."""
+"""Time to start a process, make its data and check its result: assumed, of an otherwise idle machine."""
 
 
 class BenchmarkSampling(ProtocolMessage):
-    """When to begin and when to stop."""
+    """Rules for the warm-up and the number of samples of a measurement."""
 
     warmup_seconds: Seconds = 3.0
-    """The same work, run before the first sample."""
+    """Duration of the warm-up: the same work, run before the first sample."""
     most_warmup_seconds: Seconds = 0.0
-    """Where it is longer: the warm-up goes on until rate and temperature stand still, at most so long."""
+    """Longest duration of the warm-up. If it is longer than `warmup_seconds`, the warm-up goes on until rate
+    and temperature are steady."""
     least_samples: PositiveInt53 = 30
-    """Take so many at least."""
+    """Least number of samples."""
     least_seconds: Seconds = 0.5
-    """Sum of the samples."""
+    """Least sum of the samples."""
     relative_spread: Annotated[float, Field(gt=0, le=1)] = 0.01
-    """Enough once the interquartile range is at most this share of the median."""
+    """Interquartile range, as a share of the median, at which there are enough samples."""
     most_samples: Annotated[int, Field(ge=1, le=20_000, json_schema_extra={"format": "int64"})] = 2000
-    """Stop at so many."""
+    """Largest number of samples."""
     most_seconds: Seconds = 15.0
-    """Stop even if the spread is larger; the result says so."""
+    """Longest sum of the samples, even if the spread is larger; the result states it."""
 
 
 class PublishedRange(ProtocolMessage):
-    """What has been published for a device: a figure outside is looked at, not thrown away."""
+    """Published figures of a device. A figure outside the range is reviewed, not discarded."""
 
     accelerator_id: Name
-    """Id of the catalog."""
+    """Id of the accelerator in the catalog."""
     low: AboveZero | MISSING = MISSING
-    """Lowest figure that is expected."""
+    """Lowest expected figure."""
     high: AboveZero
-    """Highest figure that is expected."""
+    """Highest expected figure."""
     source: SingleLine
-    """Where it is published."""
+    """Publication of the figures."""
     is_provisional: bool = False
-    """Whether fewer than two independent sources stand behind it."""
+    """True if fewer than two independent sources support the range."""
 
 
 AnyWork = TypeVar("AnyWork", bound=ProtocolMessage)
@@ -69,22 +73,22 @@ class Benchmark(ProtocolMessage):
     """One benchmark of a suite."""
 
     name: Name
-    """Such as gemm.bf16 or hbm.copy."""
+    """Name within the suite, such as gemm.bf16 or hbm.copy."""
     work: BenchmarkWork
-    """What one execution does."""
-    metric: Literal["flops_per_second", "bytes_per_second", "seconds", "bytes", "watts"]
+    """Work of one execution."""
+    metric: Metric
     """Unit of the figure."""
-    direction: Literal["higher", "lower"]
-    """Which of two figures is the better."""
+    direction: MetricDirection
+    """Direction in which a figure is better."""
     formula: SingleLine
-    """How much work one sample does, in words and symbols."""
+    """Amount of work of one sample, in words and symbols."""
     repeats: Annotated[int, Field(ge=1, le=10, json_schema_extra={"format": "int64"})] = 3
-    """Processes that measure it one after the other."""
+    """Number of processes that measure it one after the other."""
     concurrent: bool = False
-    """Whether all accelerators of the node measure it at the same time; the slowest is the node's figure."""
+    """True if all accelerators of the node measure it at the same time; the slowest gives the figure."""
     sampling: BenchmarkSampling = BenchmarkSampling()
     timeout_seconds: Annotated[float, Field(ge=1, le=3600)] = 120.0
-    """After which its process is killed."""
+    """Time after which its process is killed."""
     windows: Annotated[list[PublishedRange], Field(max_length=50)] = []
 
     @model_validator(mode="after")
@@ -94,15 +98,15 @@ class Benchmark(ProtocolMessage):
         return self
 
     def get_work(self, kind: type[AnyWork]) -> AnyWork:
-        """The work as one of a kind; raises TypeError where it is of another."""
+        """Returns the work as one of a kind; raises TypeError if it is of another kind."""
         if not isinstance(self.work, kind):
             raise TypeError(f"{self.name} is no {kind.__name__}")
         return self.work
 
     def compute_figure(self, samples: Sequence[float], *, inner_iterations: int) -> float:
-        """The figure of samples: seconds of ``inner_iterations`` executions each, or readings in its unit.
+        """Returns the figure of samples: seconds of ``inner_iterations`` executions each, or readings.
 
-        One implementation: the node shows it, the service computes it again from the raw samples.
+        The node shows the figure, and the service computes it again from the raw samples.
         """
         middle, amount = median(samples), self.work.count_work()
         match self.metric:
@@ -116,7 +120,7 @@ class Benchmark(ProtocolMessage):
                 return middle
 
     def planned_seconds(self, device: DeviceKind) -> float:
-        """How long its repeats take: preparing each, and its warm-up and its samples, both at most."""
+        """Returns the longest duration of its repeats: the preparation, warm-up and samples of each."""
         match self.work:
             case PowerWork():
                 own = self.work.settle_seconds + self.work.window_seconds
@@ -133,38 +137,38 @@ class BenchmarkSuite(ProtocolMessage):
 
     id: Name
     version: PositiveInt53
-    """Rises when what is measured changes."""
+    """Version of the suite, which rises when its measurements change."""
     title: SingleLine
-    """What the suite measures."""
+    """Title of the suite."""
     device: DeviceKind
-    """What it runs on."""
+    """Kind of device that it runs on."""
     benchmarks: Annotated[list[Benchmark], Field(min_length=1, max_length=200)]
 
     @model_validator(mode="after")
     def _validate_names(self) -> "BenchmarkSuite":
         names = [benchmark.name for benchmark in self.benchmarks]
         if len(names) != len(set(names)):
-            raise ValueError("two benchmarks of one name")
+            raise ValueError("two benchmarks have the same name")
         return self
 
     def find_benchmark(self, name: str) -> Benchmark | None:
-        """The benchmark of a name."""
+        """Returns the benchmark of a name, None if there is none."""
         return next((benchmark for benchmark in self.benchmarks if benchmark.name == name), None)
 
     @property
     def planned_seconds(self) -> float:
-        """How long the suite takes where nothing hangs."""
+        """Duration of the suite if no process hangs."""
         return sum(benchmark.planned_seconds(self.device) for benchmark in self.benchmarks)
 
     @property
     def longest_seconds(self) -> float:
-        """How long the suite takes if every process of it runs into its timeout."""
+        """Duration of the suite if every process runs into its timeout."""
         return sum(benchmark.repeats * benchmark.timeout_seconds for benchmark in self.benchmarks)
 
 
 @cache
 def shipped_suites() -> dict[str, BenchmarkSuite]:
-    """The suites that come with the service, by id."""
+    """Returns the suites that are shipped with the service, by id."""
     folder = files("service.protocol") / "suites"
     found = [json.loads(file.read_text("utf-8")) for file in folder.iterdir() if file.name.endswith(".json")]
     suites = [BenchmarkSuite.model_validate(document) for document in found]

@@ -1,37 +1,50 @@
-"""What a list of samples says: order statistics first, because samples have long tails."""
+"""Statistics of samples: order statistics first, because samples have long tails."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from math import comb
 from statistics import fmean, median, pstdev, quantiles
-from typing import NamedTuple
 
 CONFIDENCE = 0.95
 _EXACT_LIMIT = 1000
 _NORMAL_QUANTILE = 1.959964
 
 
-class SampleStatistics(NamedTuple):
-    """Statistics of samples, in their unit where they have one."""
+@dataclass(frozen=True, slots=True)
+class SampleStatistics:
+    """Statistics of samples: of seconds of one execution, or of readings in the unit of the metric."""
 
     size: int
+    """Number of samples."""
     minimum: float
+    """Lowest sample."""
     q1: float
+    """Lower quartile."""
     median: float
+    """Middle sample."""
     q3: float
+    """Upper quartile."""
     maximum: float
+    """Highest sample."""
     mean: float
+    """Arithmetic mean."""
     standard_deviation: float
+    """Standard deviation of all samples."""
     median_absolute_deviation: float
+    """Median of the distances from the median."""
     p95: float
+    """95th percentile."""
     p99: float
+    """99th percentile."""
     median_low: float
     """Lower end of the 95% confidence interval of the median."""
     median_high: float
+    """Upper end of the 95% confidence interval of the median."""
     drift: float
     """Change over the whole window by least squares, as a share of the median."""
     autocorrelation: float
-    """Of each sample with the next."""
+    """Correlation of each sample with the next."""
 
     @property
     def relative_spread(self) -> float:
@@ -40,7 +53,7 @@ class SampleStatistics(NamedTuple):
 
 
 def summarize_samples(samples: Sequence[float]) -> SampleStatistics:
-    """The summary of at least one sample, in the order in which they were taken."""
+    """Returns the statistics of at least one sample, in the order in which they were taken."""
     ordered = sorted(samples)
     middle = median(ordered)
     low, high = _compute_median_interval(len(ordered))
@@ -69,7 +82,7 @@ def _select_nearest_rank(ordered: Sequence[float], percent: int) -> float:
 
 
 def _compute_median_interval(count: int) -> tuple[int, int]:
-    """Places of the order statistics that enclose the median with 95% confidence.
+    """Returns the places of the order statistics that enclose the median with 95% confidence.
 
     Distribution-free, by the sign test (Conover, Practical Nonparametric Statistics, 3.2): the number of
     samples below the median is binomial. With fewer than six samples it is the whole range.

@@ -2,6 +2,7 @@
 
 import json
 import secrets
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
@@ -144,7 +145,7 @@ def _build_repeat(benchmark: Benchmark, result: BenchmarkResultReport) -> dict[s
         values = measurement.values
         figure = benchmark.compute_figure(values, inner_iterations=measurement.inner_iterations)
         said |= {"figure": figure, "stop_reason": measurement.stop_reason}
-        said["samples"] = summarize_samples(values)._asdict()
+        said["samples"] = asdict(summarize_samples(values))
     if failure is not MISSING:
         said |= {"reason": failure.reason, "detail": failure.detail}
     return said

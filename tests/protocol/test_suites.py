@@ -168,7 +168,7 @@ def test_what_several_accelerators_do_together_is_not_asked_of_each_at_the_same_
 
 def test_two_benchmarks_of_one_name_are_refused():
     twice = suite()["benchmarks"][:1] * 2
-    with pytest.raises(ValidationError, match="two benchmarks of one name"):
+    with pytest.raises(ValidationError, match="two benchmarks have the same name"):
         BenchmarkSuite.model_validate(suite(benchmarks=twice))
 
 

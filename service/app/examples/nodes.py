@@ -1,6 +1,7 @@
 """Examples of nodes, leases and benchmarks."""
 
 import json
+from dataclasses import asdict
 from typing import Any, Final
 
 from service import __version__
@@ -338,7 +339,7 @@ def _build_result() -> dict[str, Any]:
         "metric": _BENCHMARK.metric,
         "direction": _BENCHMARK.direction,
         "figure": found.figure,
-        "summary": found.summary._asdict(),
+        "summary": asdict(found.summary),
         "conditions": build_conditions(record),
         "validation": {
             "verdict": "accepted",

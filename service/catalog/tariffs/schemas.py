@@ -1,4 +1,4 @@
-"""Shapes of tariffs."""
+"""Requests and answers of the tariffs of the catalog."""
 
 from typing import Annotated, Literal
 
@@ -15,10 +15,10 @@ MOST_CHARACTERS = 4_000_000
 
 
 class TariffRequest(TariffTerms, RowInput):
-    """What electricity is charged by."""
+    """The terms by which a utility charges electricity."""
 
     utility: Text | MISSING = MISSING
-    """Who charges by it."""
+    """Company that charges by the tariff."""
 
 
 class Tariff(TariffRequest, Versioned):
@@ -32,19 +32,19 @@ class UrdbTariffImportRequest(RowInput):
     urdb: ForeignObject
     """The parsed rate of version 8 or older, or the answer of the database with that rate in `items`."""
     time_zone: TimeZone
-    """IANA name of the local clock; a rate does not say it."""
+    """IANA name of the local clock; a rate does not state it."""
     holidays: Annotated[list[Day], Field(max_length=2000)] = []
     """Local days that windows treat as holidays; a rate has none."""
     effective_from: Day | MISSING = MISSING
-    """First local day of the charges. Left out it is that of the rate, or the first day there is."""
+    """First local day of the charges. Defaults to the day of the rate, or to the first day there is."""
     excluded_keys: Annotated[
         list[Annotated[str, Field(min_length=1, max_length=100)]], Field(max_length=100)
     ] = []
-    """Keys of the rate to leave out of the tariff, such as those that were refused."""
+    """Keys of the rate to leave out of the tariff, such as the refused ones."""
 
 
 class MarketTariffImportRequest(RowInput):
-    """A tariff by the prices of a market: each interval's price times a factor, and an adder."""
+    """A tariff by the prices of a market: the price of each interval times a factor, and an adder."""
 
     format: Literal["entsoe_a44_xml"]
     content: Annotated[str, Field(min_length=1, max_length=MOST_CHARACTERS)]
@@ -52,11 +52,11 @@ class MarketTariffImportRequest(RowInput):
     time_zone: TimeZone
     """IANA name of the local clock."""
     utility: Text | MISSING = MISSING
-    """Who charges by it."""
+    """Company that charges by the tariff."""
     adder: Price = "0"
-    factor: Annotated[
-        SignedDecimalText, Field(description="What the price of the market is multiplied by.")
-    ] = "1"
+    factor: Annotated[SignedDecimalText, Field(description="Decimal factor of the price of the market.")] = (
+        "1"
+    )
 
 
 TariffImportRequest = TypeAliasType(
@@ -66,29 +66,29 @@ TariffImportRequest = TypeAliasType(
 
 
 class ImportedTariff(TypedDict):
-    """The tariff that was stored, and what became of the parts of the file."""
+    """The stored tariff, and the parts of the file that were left out or approximated."""
 
     tariff: Tariff
     """The tariff as stored."""
     refused: list[AnswerWarning]
-    """Keys that were left out as asked, and why they could not be taken over, where that is so."""
+    """Keys that were left out on request, each with the reason if it could not be taken over."""
     approximated: list[AnswerWarning]
     """Keys that were taken over under an assumption."""
     warnings: list[AnswerWarning]
-    """What has no effect on a bill and a reader should know of."""
+    """Remarks that have no effect on a bill."""
 
 
 class ExportedTariff(TypedDict):
     """A tariff as a rate of OpenEI's utility rate database, version 8."""
 
     urdb: Annotated[dict[str, JsonValue], Field(json_schema_extra={"additionalProperties": True})]
-    """The rate. Every charge in it is said exactly."""
+    """The rate. It states every one of its charges exactly."""
     left_out: list[AnswerWarning]
-    """What it cannot say; pointers lead into the tariff."""
+    """Terms that a rate cannot express; pointers lead into the tariff."""
 
 
 class ExportQuery(BaseModel):
-    """Which revision is exported."""
+    """The revision that is exported."""
 
     model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
 
@@ -96,7 +96,7 @@ class ExportQuery(BaseModel):
         str,
         Field(pattern=r"^([0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01]))?$", max_length=10),
     ] = ""
-    """Local day whose revision is wanted, such as 2026-11-22; the last where it is left out."""
+    """Local day whose revision is exported, such as 2026-11-22. Defaults to the last revision."""
 
 
 class TariffQuery(ListQuery):

@@ -27,27 +27,29 @@ from service.planning.models.layers import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayerBlock:
-    """Layers that repeat together: the unit of recomputation and of a pipeline stage.
-
-    A block that is ``reused`` takes the weights of an earlier block of the same layers. ``over`` names the
-    inputs whose positions it runs over, one after the other (empty: the first input); ``reads`` those that
-    its cross-attention reads; ``joins`` those whose keys and values its other attention sees beside its own
-    (joint attention of two streams). A block ``per`` sample runs once a sample, such as a time embedding.
-    What is no ``unit`` (a stem, a projector, a transform) counts in no depth.
-    """
+    """Layers that repeat together: the unit of recomputation and of a pipeline stage."""
 
     kind: ClassVar[Literal["block"]] = "block"
     layers: tuple[SimpleLayer, ...]
+    """Layers of one block, in order."""
     reused: bool = False
+    """True if it takes the weights of an earlier block of the same layers."""
     count: int = 1
     over: tuple[str, ...] = ()
+    """Inputs whose positions it runs over, one after the other. Defaults to the first input."""
     reads: tuple[str, ...] = ()
+    """Inputs that its cross-attention reads."""
     joins: tuple[str, ...] = ()
+    """Inputs whose keys and values its other attention sees beside its own (joint attention of two
+    streams)."""
     per: Literal["position", "sample"] = "position"
+    """Unit that it runs for: each position, or each sample once, such as a time embedding."""
     unit: bool = True
+    """True if it counts as depth: a unit of recomputation and of a pipeline stage. A stem, a projector or a
+    transform does not."""
 
     def list_tensors(self) -> Iterator[tuple[LayerTensor, int]]:
-        """The tensors of one repetition, each with how often it occurs there."""
+        """The tensors of one repetition, each with the number of times that it occurs there."""
         for layer in self.layers:
             for tensor in layer.list_tensors():
                 yield tensor._replace(stored=not self.reused), layer.count
@@ -83,11 +85,17 @@ class ModelEmbeddings:
     """Look-up tables in front of the first layer, and the norm over their sum."""
 
     size: int
+    """Width of a row."""
     vocabulary_size: int
+    """Number of tokens of the vocabulary."""
     position_count: int = 0
+    """Number of learned positions, if there are any."""
     token_type_count: int = 0
+    """Number of learned token types, if there are any."""
     norm: Literal["none", "rms", "layer"] = "none"
+    """Norm over the sum of the tables."""
     dropout: bool = False
+    """True if the sum passes a dropout in training."""
 
     def list_tensors(self) -> Iterator[LayerTensor]:
         """Token, position and token-type tables, and the norm."""
@@ -104,19 +112,21 @@ HeadKind: TypeAlias = Literal["language_model", "classifier", "pooler"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelHead:
-    """What turns the last hidden state into an answer.
-
-    ``language_model`` gives logits over a vocabulary for every token, ``classifier`` gives scores
-    for every token (``per`` token) or once (``per`` sequence), ``pooler`` is a square matrix on one
-    token of the sequence. ``second_bias`` is the copy of its bias that an untied BERT head keeps.
-    """
+    """A layer that turns the last hidden state into an answer."""
 
     kind: HeadKind
+    """Kind of answer: logits over a vocabulary (``language_model``), scores (``classifier``), or the product
+    of a square matrix and one token of the sequence (``pooler``)."""
     input_size: int
+    """Width of the hidden state."""
     output_size: int
+    """Width of the answer."""
     bias: bool = False
+    """True if a learned vector is added."""
     second_bias: bool = False
+    """True if it has the copy of its bias that an untied BERT head keeps."""
     per: Literal["token", "sequence"] = "token"
+    """Unit that is answered for: each token or each sequence."""
 
     def list_tensors(self) -> Iterator[LayerTensor]:
         """The matrix and its bias; a head used once a sequence does no work per token."""
@@ -142,40 +152,47 @@ InputKind: TypeAlias = Literal[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelInputShape:
-    """What enters the model: a sequence of tokens, a grid of pixels or latents, or features.
-
-    ``tokens`` are those of the decoder or of the only encoder, ``source_tokens`` those of an encoder
-    that others read, ``queries`` are learned. ``length``, ``height``, ``width`` and ``frames`` are what a
-    sample has unless it says otherwise. ``downsampling`` is pixels of the sample per cell of the grid,
-    ``frame_downsampling`` frames per latent frame after the first, as causal video autoencoders count.
-    """
+    """An input of the model: a sequence of tokens, a grid of pixels or latents, or features."""
 
     name: str
+    """Name of the input within the model."""
     kind: InputKind
+    """Kind of input. ``tokens`` are those of the decoder or of the only encoder, ``source_tokens`` those of
+    an encoder that others read, ``queries`` are learned."""
     channels: int | None = None
+    """Numbers in one cell of the grid."""
     length: int | None = None
+    """Tokens, queries or spectrogram frames of a sample that does not state them; absent if there may be any
+    number."""
     height: int | None = None
+    """Rows of a sample that does not state them."""
     width: int | None = None
+    """Columns of a sample that does not state them."""
     frames: int | None = None
+    """Frames of a sample that does not state them."""
     downsampling: int = 1
+    """Pixels of the sample for each cell of the grid along an axis."""
     frame_downsampling: int = 1
+    """Frames of the sample for each latent frame after the first, as causal video autoencoders count."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Architecture:
-    """A model, in the order in which data walks through it.
+    """A model as a list of layers with shapes, in the order in which data walks through it."""
 
-    ``tied`` names the heads whose weight is the token table itself.
-    """
-
-    layers: tuple[ModelLayer, ...]
     inputs: tuple[ModelInputShape, ...] = (ModelInputShape(name="tokens", kind="tokens"),)
+    """Inputs of the model. Defaults to tokens."""
+    layers: tuple[ModelLayer, ...]
+    """Layers with shapes, in order."""
     embeddings: ModelEmbeddings | None = None
+    """Look-up tables in front of the first layer."""
     heads: tuple[ModelHead, ...] = ()
+    """Layers that turn the last hidden state into answers."""
     tied: tuple[HeadKind, ...] = ()
+    """Heads whose weight is the token table itself."""
 
     def __post_init__(self) -> None:
-        """Refuse a tie between tensors that cannot be one."""
+        """Refuses ties between tensors of different shapes, and unknown or double names of inputs."""
         for kind in self.tied:
             table = self.embeddings
             tied = [head for head in self.heads if head.kind == kind]

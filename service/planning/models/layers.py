@@ -1,9 +1,13 @@
 """The closed list of layer kinds, each with its shapes and the tensors that follow from them.
 
-Every kind states its tensors (:meth:`tensors`), which gives the parameter count, the active parameters
-and the matrix-multiplication FLOPs at once. What a kind does besides multiplying its tensors (scores of
-attention, saved activations, cache) is added in ``operators`` and ``memory`` for the kinds listed in
-:data:`MODELLED_KINDS`; for the others those figures are unknown, never zero.
+Every kind lists its tensors (``list_tensors``), which gives the parameter count, the active parameters
+and the matrix-multiplication FLOPs at once. The work of a kind besides multiplying its tensors (scores of
+attention, saved activations, cache) is added in ``operators`` and ``memory`` for the kinds in
+``MODELLED_KINDS``; for the others those figures are unknown, never zero.
+
+``hidden_size`` is the width of the residual stream, ``bias`` adds a learned vector to the products of a
+layer, and ``count`` is the number of times that a layer stands in a row. The schemas of the API are derived
+from these classes: the docstring of a member is its description there.
 
 Sources of the shapes: Vaswani et al. 2017 (attention, feed-forward), Shazeer 2019 and Ainslie et al.
 2023 (multi-query, grouped-query), Shazeer 2020 (gated feed-forward), Jiang et al. 2024 (mixture of
@@ -21,7 +25,7 @@ from service.planning.errors import PlanningError
 
 
 class TensorSplit(StrEnum):
-    """Along which side tensor parallelism cuts a tensor; experts are also cut by expert parallelism."""
+    """Side along which tensor parallelism cuts a tensor; experts are also cut by expert parallelism."""
 
     NONE = "none"
     COLUMN = "column"
@@ -34,8 +38,8 @@ class LayerTensor(NamedTuple):
     """One learned tensor of a layer.
 
     ``multiplied`` is the share of tokens that multiply with it: 1 for a weight matrix, experts per
-    token over experts for an expert, 0 for biases, norms and look-up tables. One that is not
-    ``stored`` is the tensor of an earlier layer: it is multiplied again but takes no room.
+    token over experts for an expert, 0 for biases, norms and look-up tables. A tensor that is not
+    ``stored`` belongs to an earlier layer: it is multiplied again but takes no room.
     """
 
     name: str
@@ -57,7 +61,7 @@ class LayerTensor(NamedTuple):
 
 
 def build_matrix(name: str, rows: int, columns: int, split: TensorSplit = TensorSplit.NONE) -> LayerTensor:
-    """A matrix that every token multiplies."""
+    """Builds a matrix that every token multiplies."""
     return LayerTensor(name, (rows, columns), split, multiplied=1.0)
 
 
@@ -67,47 +71,60 @@ def build_vectors(
     size: int,
     split: TensorSplit = TensorSplit.NONE,
 ) -> Iterator[LayerTensor]:
-    """A vector, if it is there."""
+    """Yields a vector if it is present."""
     if present:
         yield LayerTensor(name, (size,), split)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attention:
-    """Multi-head, multi-query or grouped-query attention, by the number of key-value heads.
-
-    ``cross_size`` is the width of the other sequence that keys and values are read from
-    (cross-attention). ``query_key_norm`` is a norm over each head (``head``) or over the whole
-    projection (``projection``). ``key_value`` says where keys and values come from: projections of
-    their own, the keys serving as values too (``key_as_value``), or an earlier layer whose keys and
-    values are read again (``shared``: neither projections nor a cache). ``sinks`` is one learned score
-    a head, ``gate`` a projection that scales the output by element or by head. ``dropout`` says that
-    attention weights and output pass a dropout, ``score_bias`` that something learned is added to the
-    scores (relative positions), which fused kernels do not differentiate: the scores are stored.
-    """
+    """Multi-head, multi-query or grouped-query attention, by the number of key-value heads."""
 
     kind: ClassVar[Literal["attention"]] = "attention"
     hidden_size: int
     query_heads: int
+    """Number of query heads."""
     key_value_heads: int
+    """Number of key-value heads: that of the query heads (MHA), fewer (GQA) or 1 (MQA)."""
     head_size: int
+    """Width of a head."""
     value_head_size: int | None = None
+    """Width of the value of a head. Defaults to ``head_size``."""
     output_size: int | None = None
+    """Width of the output. Defaults to ``hidden_size``."""
     causal: bool = True
+    """True if a token sees only the tokens before it."""
     window_tokens: int | None = None
+    """Length of the sliding window in tokens; absent without one."""
     cross_size: int | None = None
+    """Width of the other sequence that keys and values are read from; absent for self-attention."""
     key_value: Literal["own", "key_as_value", "shared"] = "own"
+    """Source of keys and values: projections of their own (``own``), the keys as values too
+    (``key_as_value``), or those of an earlier layer, which are read again without projections or a cache
+    (``shared``)."""
     query_key_value_bias: bool = False
+    """True if a learned vector is added to queries, keys and values."""
     key_bias: bool = True
+    """True if ``query_key_value_bias`` covers the keys."""
     output_bias: bool = False
+    """True if a learned vector is added to the output."""
     query_key_norm: Literal["none", "head", "projection"] = "none"
+    """Norm of queries and keys, over each head or over the whole projection."""
     query_key_norm_shift: bool = False
+    """True if the norm of queries and keys has a shift beside its scale."""
     gate: Literal["none", "head", "element"] = "none"
+    """Projection that scales the output, by head or by element."""
     gate_bias: bool = False
+    """True if a learned vector is added to the gate."""
     output_norm: bool = False
+    """True if a norm stands in front of the output projection."""
     sinks: bool = False
+    """True if each head has a learned score that belongs to no token."""
     dropout: bool = False
+    """True if attention weights and output pass a dropout in training."""
     score_bias: bool = False
+    """True if a learned term is added to the scores (relative positions). Fused kernels do not differentiate
+    it, so training stores the scores."""
     count: int = 1
 
     def list_tensors(self) -> Iterator[LayerTensor]:
@@ -154,25 +171,33 @@ class Attention:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LatentAttention:
-    """Multi-head latent attention: keys and values are rebuilt from one compressed vector.
-
-    ``index_heads`` and ``index_head_size`` describe the small scorer of sparse attention, which picks
-    ``index_tokens`` tokens for each query and keeps one key of ``index_head_size`` a token.
-    """
+    """Multi-head latent attention (MLA): keys and values are rebuilt from one compressed vector."""
 
     kind: ClassVar[Literal["latent_attention"]] = "latent_attention"
     hidden_size: int
     query_heads: int
+    """Number of query heads."""
     query_rank: int | None = None
+    """Width of the compressed query; absent without compression."""
     key_value_rank: int
+    """Width of the compressed key and value."""
     rotary_head_size: int
+    """Width of the part of a head that carries the position."""
     plain_head_size: int
+    """Width of the part of a head that carries no position."""
     value_head_size: int
+    """Width of the value of a head."""
     window_tokens: int | None = None
+    """Length of the sliding window in tokens; absent without one."""
     index_heads: int | None = None
+    """Number of heads of the scorer that picks tokens (sparse attention); absent where every token is
+    read."""
     index_head_size: int | None = None
+    """Width of the heads of the scorer, and of the one key that it keeps for each token."""
     index_tokens: int | None = None
+    """Number of tokens that the scorer picks for each query."""
     gate: Literal["none", "head", "element"] = "none"
+    """Projection that scales the output, by head or by element."""
     bias: bool = False
     count: int = 1
 
@@ -213,22 +238,26 @@ class LatentAttention:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinearAttention:
-    """Attention with a fixed-size state.
-
-    ``rule`` is how the state forgets: ``gated_delta`` one decay a head (Yang et al. 2024),
-    ``channel_delta`` one a channel, from a projection of ``gate_rank`` (none: a full one), as the output
-    gate (Kimi Linear 2025), ``fixed`` by a constant of the head, without convolution (MiniMax-01 2025).
-    """
+    """Attention with a state of fixed size under a rule of forgetting."""
 
     kind: ClassVar[Literal["linear_attention"]] = "linear_attention"
     hidden_size: int
     key_heads: int
+    """Number of heads of keys and queries."""
     value_heads: int
+    """Number of heads of values."""
     key_head_size: int
+    """Width of a key."""
     value_head_size: int
+    """Width of a value."""
     convolution_width: int
+    """Number of tokens that the short convolution sees."""
     rule: Literal["gated_delta", "channel_delta", "fixed"] = "gated_delta"
+    """Rule by which the state forgets: a decay for each head (``gated_delta``, Yang et al. 2024), a decay for
+    each channel (``channel_delta``, Kimi Linear 2025), or a constant of the head, without convolution
+    (``fixed``, MiniMax-01 2025)."""
     gate_rank: int | None = None
+    """Width inside the projections of forget gate and output gate; absent where they are full."""
     count: int = 1
 
     def list_tensors(self) -> Iterator[LayerTensor]:
@@ -261,26 +290,32 @@ class LinearAttention:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateSpace:
-    """Selective state space: Mamba 1 (``time_step_rank``), Mamba 2 (``heads``), RG-LRU (``gate_blocks``).
-
-    ``state_norms`` says that Mamba 1 normalizes step, input and output of its state, ``gated_norm``
-    that Mamba 2 normalizes what its gate has passed. ``gate_blocks`` is the number of diagonal blocks in
-    the two gates of a real-gated linear recurrent unit (De et al. 2024), whose ``state_size`` is 1.
-    """
+    """Selective state space: Mamba 1 (``time_step_rank``), Mamba 2 (``heads``), RG-LRU (``gate_blocks``)."""
 
     kind: ClassVar[Literal["state_space"]] = "state_space"
     hidden_size: int
     inner_size: int
+    """Width inside the layer."""
     state_size: int
+    """Width of the state of each channel; 1 in RG-LRU."""
     convolution_width: int
+    """Number of tokens that the short convolution sees."""
     time_step_rank: int | None = None
+    """Width of the compressed time step; only Mamba 1 has it."""
     heads: int | None = None
+    """Number of heads; only Mamba 2 has them."""
     gate_blocks: int | None = None
+    """Number of diagonal blocks in each of the two gates; only RG-LRU has them (De et al. 2024)."""
     groups: int = 1
+    """Number of groups of heads that share the input and output of their state."""
     state_norms: bool = False
+    """True if Mamba 1 normalizes step, input and output of its state."""
     gated_norm: bool = True
+    """True if Mamba 2 normalizes the output of its gate."""
     convolution_bias: bool = True
+    """True if a learned vector is added to the convolution."""
     projection_bias: bool = False
+    """True if a learned vector is added to the projections."""
     count: int = 1
 
     def list_tensors(self) -> Iterator[LayerTensor]:
@@ -332,25 +367,27 @@ ActivationFunction: TypeAlias = Literal["smooth", "relu", "quick_gelu", "gelu_ne
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeedForward:
-    """Two matrices with an activation between them; ``gated`` adds a third beside the first.
-
-    ``inner_norm`` is a norm in front of the last matrix, ``activation_parameters`` the learned scalars
-    of the activation function. ``activation`` is a function of one operator whose backward pass needs its
-    input (``smooth``) or only its result (``relu``), or one that PyTorch's classes write out in several
-    (``quick_gelu``, ``gelu_new``), each of which keeps its own; ``inner_dropout`` says that its result passes
-    a dropout.
-    """
+    """Two matrices with an activation between them; a gate adds a third."""
 
     kind: ClassVar[Literal["feed_forward"]] = "feed_forward"
     hidden_size: int
     inner_size: int
+    """Width between the matrices."""
     gated: bool = False
+    """True if a third matrix, beside the first, gates its result."""
     bias: bool = False
     inner_norm: bool = False
+    """True if a norm stands in front of the last matrix."""
     activation_parameters: int = 0
+    """Number of learned scalars of the activation function."""
     activation: ActivationFunction = "smooth"
+    """Activation function: one operator whose backward pass needs its input (``smooth``) or only its result
+    (``relu``), or several operators, as PyTorch's classes write it out, each of which keeps a tensor of its
+    own (``quick_gelu``, ``gelu_new``)."""
     dropout: bool = False
+    """True if the output passes a dropout in training."""
     inner_dropout: bool = False
+    """True if the result of the activation passes a dropout in training."""
     count: int = 1
 
     def list_tensors(self) -> Iterator[LayerTensor]:
@@ -366,25 +403,32 @@ class FeedForward:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MixtureOfExperts:
-    """A router over ``expert_count`` feed-forwards, with an optional expert that every token takes.
-
-    ``latent_size`` is the width that tokens are projected to for the routed experts and back
-    (LatentMoE), ``router_scales`` the learned scales of the router's input and of its answers.
-    """
+    """A router over feed-forwards, with an optional expert that every token takes."""
 
     kind: ClassVar[Literal["mixture_of_experts"]] = "mixture_of_experts"
     hidden_size: int
     expert_count: int
+    """Number of experts to choose from."""
     experts_per_token: int
+    """Number of experts that each token takes."""
     expert_inner_size: int
+    """Width between the matrices of an expert."""
     gated: bool = True
+    """True if an expert has a third matrix as a gate."""
     bias: bool = False
     router_bias: bool = False
+    """True if a learned vector is added to the router."""
     router_scales: bool = False
+    """True if the input of the router and its answers have learned scales."""
     latent_size: int | None = None
+    """Width that tokens are projected to for the routed experts, and back from (LatentMoE); absent where they
+    keep their width."""
     shared_inner_size: int | None = None
+    """Inner width of the expert that every token takes; absent without one."""
     shared_bias: bool = False
+    """True if learned vectors are added in the shared expert."""
     shared_gate: bool = False
+    """True if the shared expert has a gate of its own."""
     count: int = 1
 
     def list_tensors(self) -> Iterator[LayerTensor]:
@@ -429,8 +473,11 @@ class Normalization:
 
     kind: ClassVar[Literal["normalization"]] = "normalization"
     size: int
+    """Width of the normalized vector."""
     norm: Literal["rms", "layer", "group", "batch"] = "rms"
+    """Kind of norm, by the values that are normalized together."""
     learned: bool = True
+    """True if the norm has parameters."""
     count: int = 1
 
     def list_tensors(self) -> Iterator[LayerTensor]:
@@ -443,15 +490,17 @@ class Normalization:
 class Activation:
     """A smooth function of each element, whose backward pass needs its input; no parameters.
 
-    One that needs only its result, such as ReLU, is no layer: what reads the result keeps it.
+    A function whose backward pass needs only its result, such as ReLU, is no layer: the layer that reads the
+    result keeps it.
     """
 
     kind: ClassVar[Literal["activation"]] = "activation"
     size: int
+    """Number of elements of a token."""
     count: int = 1
 
     def list_tensors(self) -> Iterator[LayerTensor]:
-        """None."""
+        """No tensors."""
         return iter(())
 
 
@@ -461,7 +510,9 @@ class Linear:
 
     kind: ClassVar[Literal["linear"]] = "linear"
     input_size: int
+    """Width of the input."""
     output_size: int
+    """Width of the output."""
     bias: bool = False
     count: int = 1
 
@@ -473,27 +524,33 @@ class Linear:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Convolution:
-    """A convolution over frames, height and width; a kernel side of 1 leaves that axis out.
-
-    ``stride`` steps over height and width. A ``padded`` one covers the border: n cells become
-    ceil(n / stride), else floor((n - kernel) / stride) + 1, as for patches. A ``shortcut`` runs beside
-    the other layers of its block, on the block's own input. ``upsamples`` turns the stride round
-    (transposed convolution).
-    """
+    """A convolution over frames, height and width; a kernel side of 1 leaves that axis out."""
 
     kind: ClassVar[Literal["convolution"]] = "convolution"
     input_channels: int
+    """Number of channels of the input."""
     output_channels: int
+    """Number of channels of the output."""
     kernel_height: int
+    """Number of rows that the kernel sees."""
     kernel_width: int
+    """Number of columns that the kernel sees."""
     kernel_frames: int = 1
+    """Number of frames that the kernel sees."""
     stride: int = 1
+    """Step of the kernel over height and width."""
     frame_stride: int = 1
+    """Step of the kernel over frames."""
     groups: int = 1
+    """Number of groups of channels that do not mix."""
     bias: bool = False
     padded: bool = True
+    """True if the border is covered: n cells become ceil(n / stride), otherwise floor((n - kernel) / stride)
+    + 1, as for patches."""
     shortcut: bool = False
+    """True if it runs beside the other layers of its block, on the input of the block."""
     upsamples: bool = False
+    """True if the stride enlarges the grid (transposed convolution)."""
     count: int = 1
 
     def list_tensors(self) -> Iterator[LayerTensor]:
@@ -508,22 +565,22 @@ class Convolution:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resampling:
-    """Pooling (``factor`` > 1) or up-sampling (``factor`` < 1) of the spatial axes; no parameters.
-
-    Merging neighbours into one position of more channels is a resampling too. ``frame_factor`` does
-    the same to frames. ``drops_extra_tokens`` leaves class tokens behind. ``channels`` are those of a
-    maximum, which keeps its input and where in it the maxima stood; absent for other resamplings.
-    """
+    """Pooling or merging (factor above 1) or up-sampling (below 1) of the spatial axes; no parameters."""
 
     kind: ClassVar[Literal["resampling"]] = "resampling"
     factor: float
+    """Length of an axis before over its length after."""
     frame_factor: float = 1.0
+    """Number of frames before over their number after."""
     drops_extra_tokens: bool = False
+    """True if class tokens are left behind."""
     channels: int | None = None
+    """Number of channels of a maximum pooling, which keeps its input and the places of the maxima; absent for
+    other resamplings."""
     count: int = 1
 
     def list_tensors(self) -> Iterator[LayerTensor]:
-        """None."""
+        """No tensors."""
         return iter(())
 
 
@@ -543,7 +600,7 @@ VectorPurpose: TypeAlias = Literal[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LearnedVectors:
-    """Learned vectors that no matrix multiplication reads: ``rows`` of width ``size``.
+    """Learned vectors that no matrix multiplication reads.
 
     ``positions`` are added to each position, ``relative_positions`` to the scores of attention or to
     its keys, ``class_tokens`` stand in front of the sequence and lengthen it, ``query_tokens`` are a
@@ -555,8 +612,11 @@ class LearnedVectors:
 
     kind: ClassVar[Literal["learned_vectors"]] = "learned_vectors"
     purpose: VectorPurpose
+    """Purpose of the vectors; class tokens lengthen the sequence."""
     rows: int = 1
+    """Number of vectors."""
     size: int
+    """Width of a vector."""
     count: int = 1
 
     def list_tensors(self) -> Iterator[LayerTensor]:
@@ -570,8 +630,11 @@ class EmbeddingTable:
 
     kind: ClassVar[Literal["embedding_table"]] = "embedding_table"
     rows: int
+    """Number of rows of the table."""
     size: int
+    """Width of a row."""
     lookups_per_sample: float = 1.0
+    """Mean number of rows that a sample reads."""
     count: int = 1
 
     def list_tensors(self) -> Iterator[LayerTensor]:
@@ -585,26 +648,28 @@ class Interaction:
 
     kind: ClassVar[Literal["interaction"]] = "interaction"
     features: int
+    """Number of feature vectors."""
     size: int
+    """Width of a vector."""
     count: int = 1
 
     def list_tensors(self) -> Iterator[LayerTensor]:
-        """None."""
+        """No tensors."""
         return iter(())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Modulation:
-    """Shifts, scales and gates computed from a condition vector (adaptive norm of a DiT).
-
-    ``streams`` sequences have vectors of their own among these.
-    """
+    """Shifts, scales and gates computed from a condition vector (adaptive norm of a DiT)."""
 
     kind: ClassVar[Literal["modulation"]] = "modulation"
     condition_size: int
+    """Width of the condition vector."""
     hidden_size: int
     vectors: int = 6
+    """Number of shifts, scales and gates together."""
     streams: int = 1
+    """Number of sequences that have vectors of their own among these."""
     count: int = 1
 
     def list_tensors(self) -> Iterator[LayerTensor]:

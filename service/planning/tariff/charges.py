@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
 from enum import StrEnum
-from typing import NamedTuple
+from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,7 @@ DAY_MINUTES = 1440
 
 
 class HolidayTreatment(StrEnum):
-    """What a holiday is to a window: a day like any other, always in it, or never."""
+    """Treatment of a holiday by a window: a day like any other, always inside, or never."""
 
     AS_WEEKDAY = "as_weekday"
     INCLUDED = "included"
@@ -46,7 +46,7 @@ ALWAYS = (LocalTimeWindow(),)
 
 
 class TariffTierUnit(StrEnum):
-    """What the limit of a tier counts in a billing period."""
+    """Unit of the limit of a tier in a billing period."""
 
     KWH = "kwh"
     KWH_PER_KW = "kwh_per_kw"
@@ -58,11 +58,13 @@ class TariffTierUnit(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PriceTier:
-    """A price up to a cumulative ``limit``, None without end; tiers are marginal unless a charge differs."""
+    """A price up to a limit; tiers are marginal unless a charge says otherwise."""
 
     price: Decimal
     limit: float | None = None
+    """Cumulative upper limit within the billing period; absent without end."""
     unit: TariffTierUnit = TariffTierUnit.KWH
+    """Unit of the limit; hours of use are kWh for each kW of billing demand."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,28 +72,34 @@ class PricePeriod:
     """The hours of a charge that share a ladder of tiers. The periods of one charge do not overlap."""
 
     name: str
+    """Name that no other period of the charge has."""
     tiers: tuple[PriceTier, ...]
+    """Prices, with ascending limits."""
     windows: tuple[LocalTimeWindow, ...] = ALWAYS
+    """Times at which it applies. Defaults to all times."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TariffCharge:
-    """What every charge has: a name that no other charge of its revision has, and when it applies.
+    """Members of every charge.
 
-    ``months`` are calendar months in which it is charged: energy by its time, all else by the month in which
-    most days of the billing period lie. ``hours_of_use_from`` and ``hours_of_use_below``
-    choose
-    it by annual energy over annual peak (kWh/kW), as German grid fees do.
+    ``hours_of_use_from`` and ``hours_of_use_below`` choose the charge by annual energy over annual peak
+    (kWh/kW), as German grid fees do.
     """
 
     name: str
+    """Name that no other charge of the revision has."""
     months: frozenset[int] = MONTHS
+    """Calendar months in which it is charged: energy by its time, all else by the month in which most days of
+    the billing period lie. Defaults to all months."""
     hours_of_use_from: float = 0.0
+    """Annual kWh for each kW of the annual peak from which it is charged."""
     hours_of_use_below: float | None = None
+    """Annual kWh for each kW of the annual peak below which it is charged; absent without a bound."""
 
 
 class ChargeProration(StrEnum):
-    """What a monthly price is charged for in a billing period that is not one month."""
+    """Part of a monthly price that is charged in a billing period that is not one month."""
 
     NONE = "none"
     THIRTY_DAYS = "thirty_days"
@@ -101,7 +109,7 @@ class ChargeProration(StrEnum):
 
 
 class FixedChargePeriod(StrEnum):
-    """What a fixed amount is charged for."""
+    """Time that a fixed amount is for."""
 
     DAY = "day"
     MONTH = "month"
@@ -111,17 +119,21 @@ class FixedChargePeriod(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FixedCharge(TariffCharge):
-    """An amount whatever is used."""
+    """An amount that does not depend on use."""
 
+    kind: ClassVar[Literal["fixed"]] = "fixed"
     price: Decimal
     per: FixedChargePeriod = FixedChargePeriod.MONTH
+    """Time that the price is for; of a yearly price, one twelfth is charged for each month."""
     meters: int = 1
+    """Number of meters that are charged."""
     proration: ChargeProration = ChargeProration.NONE
-    """Of prices by month and year; without it each billing period counts as one month."""
+    """Part of a monthly or yearly price that is charged in a billing period that is not one month. Defaults
+    to the whole: each billing period counts as one month."""
 
 
 class TierAccumulation(StrEnum):
-    """Which energy fills the tiers of a charge."""
+    """Energy that fills the tiers of a charge."""
 
     PER_PERIOD = "per_period"
     ALL_PERIODS_IN_TIME_ORDER = "all_periods_in_time_order"
@@ -129,15 +141,15 @@ class TierAccumulation(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnergyCharge(TariffCharge):
-    """A price for each kWh: flat, by time of use, by tier, by hours of use of the billing demand.
+    """A price for each kWh: flat, by time of use, by tier, by hours of use of the billing demand."""
 
-    ``billing_demand_of`` names the demand charge whose billing demand scales hours-use tiers; without it
-    that is the peak of the billing period.
-    """
-
+    kind: ClassVar[Literal["energy"]] = "energy"
     periods: tuple[PricePeriod, ...]
+    """Prices by the time of use."""
     accumulation: TierAccumulation = TierAccumulation.PER_PERIOD
+    """Energy that fills the tiers."""
     billing_demand_of: str | None = None
+    """Demand charge whose billing demand scales hours of use. Defaults to the peak of the billing period."""
 
 
 class IntervalPrices(NamedTuple):
@@ -150,11 +162,15 @@ class IntervalPrices(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RealTimeCharge(TariffCharge):
-    """The price of the market in each interval times ``factor``, and ``adder`` per kWh."""
+    """The price of the market in each interval times a factor, and an adder for each kWh."""
 
+    kind: ClassVar[Literal["real_time"]] = "real_time"
     prices: IntervalPrices
+    """Prices of the market."""
     adder: Decimal = Decimal(0)
+    """Decimal amount that is added for each kWh; credits are below zero."""
     factor: Decimal = Decimal(1)
+    """Decimal factor of the price of the market."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,43 +179,47 @@ class DemandRatchet:
 
     Peaks looked back on: those of ``preceding_months`` before the billing month, or those that fell in
     ``peak_months`` of the same calendar year, or both where both are given (such as peaks of winter months
-    within the last twelve). ``share_by_billing_month`` and ``share_by_peak_month`` are twelve factors each,
-    multiplied.
-    ``within_billing_month`` adds the peak of the billing month itself to those looked back on.
-    ``period`` names the price period whose peaks count, such as on-peak only; without it all hours do.
-    ``raises`` names the price periods whose demand it raises, all where empty. Under ``wraps_year`` months
-    before the load, where nothing else tells their peaks, are those of the load's own year.
+    within the last twelve).
     """
 
     share_by_billing_month: tuple[float, ...] = (1.0,) * 12
+    """Twelve shares by the calendar month that is billed. Defaults to 1 each."""
     share_by_peak_month: tuple[float, ...] = (1.0,) * 12
+    """Twelve shares by the calendar month of the peak, multiplied by the others. Defaults to 1 each."""
     preceding_months: int | None = None
+    """Number of months before the billing month whose peaks are looked back on."""
     peak_months: frozenset[int] | None = None
+    """Calendar months whose peaks are looked back on."""
     within_billing_month: bool = False
+    """True if the peak of the billing month itself is looked back on too."""
     period: str | None = None
+    """Price period whose peaks count. Defaults to all hours."""
     raises: tuple[str, ...] = ()
+    """Price periods whose demand is raised. Defaults to all."""
     wraps_year: bool = False
+    """True if months before the load whose peaks are unknown are taken from the end of the same year."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BillingDemand:
-    """How the metered peak becomes the demand that is billed: the highest of all of these.
-
-    ``power_factor_threshold`` multiplies it by 1 + threshold - power factor where that is below it.
-    ``own_peak_months`` are the months in which the period's own peak counts.
-    """
+    """The rule by which a metered peak becomes the demand that is billed: the highest of all members."""
 
     minimum_kw: float = 0.0
+    """Least demand that is billed, in kW."""
     contract_kw: float = 0.0
+    """Contracted capacity in kW, billed whether it is used or not."""
     ratchets: tuple[DemandRatchet, ...] = ()
+    """Shares of earlier peaks."""
     apparent_power_share: float = 0.0
-    """Times the kVA at the peak."""
+    """Share of the kVA at the peak."""
     power_factor_threshold: float | None = None
+    """Power factor below which demand is multiplied by 1 + threshold - power factor."""
     own_peak_months: frozenset[int] = MONTHS
+    """Calendar months in which the period's own peak counts. Defaults to all months."""
 
 
 class PeakSpan(StrEnum):
-    """Over which time a peak is the highest."""
+    """Time over which a peak is the highest."""
 
     BILLING_PERIOD = "billing_period"
     CALENDAR_YEAR = "calendar_year"
@@ -207,7 +227,7 @@ class PeakSpan(StrEnum):
 
 
 class DemandPricing(StrEnum):
-    """How tiers price a demand."""
+    """Method by which tiers price a demand."""
 
     MARGINAL = "marginal"
     """Each tier prices the part within it."""
@@ -219,40 +239,52 @@ class DemandPricing(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DemandCharge(TariffCharge):
-    """A price for each kW (or kVA) of demand: the mean over a demand window at its highest.
+    """A price for each kW (or kVA) of demand: the mean over a demand window at its highest."""
 
-    ``window_minutes`` None takes the intervals of the load; others begin at multiples of it past local
-    midnight, or with every interval where they are ``rolling``, which belong to the time at which they end.
-    ``peaks`` above 1 is the mean of the N highest, at most one of each local day under ``on_distinct_days``.
-    ``minimum`` is the least that the charge of a period amounts to.
-    """
-
+    kind: ClassVar[Literal["demand"]] = "demand"
     periods: tuple[PricePeriod, ...]
+    """Prices by the time of use."""
     apparent: bool = False
-    """Billed in kVA: kW over the power factor."""
+    """True if the charge is billed in kVA (kW divided by the power factor)."""
     window_minutes: int | None = None
+    """Minutes over which demand is averaged. Defaults to the intervals of the load."""
     rolling: bool = False
+    """True if a demand window begins with every interval, and not only at multiples of its length past local
+    midnight. A rolling window belongs to the time at which it ends."""
     peaks: int = 1
+    """Number of highest demands whose mean is billed."""
     on_distinct_days: bool = False
+    """True if each of these demands is of another local day."""
     span: PeakSpan = PeakSpan.BILLING_PERIOD
+    """Time over which a peak is the highest; the peak of a calendar year is charged once."""
     pricing: DemandPricing = DemandPricing.MARGINAL
+    """Method by which tiers price a demand: each tier prices the part within it (``marginal``), the whole
+    demand has the price of the tier that it falls in (``bracket``), or that price is the amount
+    (``bracket_amount``)."""
     billing_demand: BillingDemand = BillingDemand()
+    """Rule by which the peak becomes the demand that is billed. Defaults to the metered peak."""
     proration: ChargeProration = ChargeProration.NONE
+    """Part of a monthly price that is charged in a billing period that is not one month."""
     minimum: Decimal | None = None
+    """Least decimal amount of the charge in a period."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OverrunCharge(TariffCharge):
-    """A price for each kW above the contracted capacity times ``tolerance``, on the period's peak."""
+    """A price for each kW of the period's peak above the contracted capacity."""
 
+    kind: ClassVar[Literal["overrun"]] = "overrun"
     contract_kw: float
+    """Contracted capacity in kW."""
     price: Decimal
     tolerance: float = 1.0
+    """Factor of the contracted capacity above which demand is charged."""
     window_minutes: int | None = None
+    """Minutes over which demand is averaged. Defaults to the intervals of the load."""
 
 
 class PeakStatistic(StrEnum):
-    """What of the demands in the grid's peak intervals is billed."""
+    """Statistic of the demands in the grid's peak intervals that is billed."""
 
     MAX = "max"
     MEAN = "mean"
@@ -260,57 +292,70 @@ class PeakStatistic(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CoincidentPeakSet:
-    """Peak intervals of the grid: by hour of the local year (1 begins on 1 January 00:00) or by start.
+    """Peak intervals of the grid: by hour of the local year (the first is 1) or by their start."""
 
-    Those given by start last ``interval_minutes``, None: as long as the interval of the load.
-    ``given`` is how many of them a load states as determinants. ``price`` per kW, once a year; None yields
-    the kW alone.
-    """
-
-    price: Decimal | None
+    price: Decimal | None = None
+    """Price per kW, once a year; absent where only the kW are wanted."""
     hours_of_year: tuple[int, ...] = ()
+    """Hours of the local year; 1 begins on 1 January 00:00."""
     starts: tuple[datetime, ...] = ()
-    interval_minutes: int | None = None
+    """Starts of the intervals."""
     given: int = 0
+    """Number of intervals that only the determinants of a load state."""
+    interval_minutes: int | None = None
+    """Length of the intervals that are given by their start. Defaults to the intervals of the load."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CoincidentPeakCharge(TariffCharge):
     """A price for the demand in the grid's own peak intervals (4CP in ERCOT, the triad in Great Britain)."""
 
+    kind: ClassVar[Literal["coincident_peak"]] = "coincident_peak"
     sets: tuple[CoincidentPeakSet, ...]
+    """Sets of peak intervals, each with its price."""
     statistic: PeakStatistic = PeakStatistic.MAX
+    """Statistic of the demands in a set that is billed."""
     in_following_year: bool = False
-    """Billed in the calendar year after the peaks."""
+    """True if it is billed in the calendar year after the peaks."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReactiveCharge(TariffCharge):
     """A price for each kvar at the period's peak, or each kvarh, above a free share of the active part."""
 
+    kind: ClassVar[Literal["reactive"]] = "reactive"
     price: Decimal
     free_share_of_active: float = 0.0
+    """Share of the active part up to which nothing is charged."""
     by_energy: bool = False
-    """Per kvarh instead of kvar."""
+    """True if it is charged per kvarh instead of kvar."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MinimumCharge(TariffCharge):
-    """The least that the charges in ``of`` (all but taxes and riders where empty) amount to in a period."""
+    """The least that other charges amount to in a billing period."""
 
+    kind: ClassVar[Literal["minimum"]] = "minimum"
     amount: Decimal
     per: FixedChargePeriod = FixedChargePeriod.MONTH
+    """Time that the amount is for; of a yearly amount, one twelfth counts for each month."""
     of: tuple[str, ...] = ()
+    """Charges that fill it. Defaults to all but taxes and riders."""
     proration: ChargeProration = ChargeProration.NONE
+    """Part of a monthly or yearly amount that counts in a billing period that is not one month."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PercentageCharge(TariffCharge):
-    """A rider, tax or credit: percent of the charges named in ``of``, or of all before it where empty."""
+    """A rider, tax or credit: percent of other charges."""
 
+    kind: ClassVar[Literal["percentage"]] = "percentage"
     percent: Decimal
+    """Decimal percent of the charges; credits are below zero."""
     of: tuple[str, ...] = ()
+    """Charges that it is a percentage of. Defaults to all before it."""
     tax: bool = False
+    """True if it is a tax."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -337,4 +382,4 @@ class Tariff:
     secondary_loss_factor: float = 0.0
     hours_of_use_minimum: float = 0.0
     notes: Sequence[str] = ()
-    """What the tariff says and no charge can: shown as warnings."""
+    """Terms that no charge can express: shown as warnings."""
