@@ -28,6 +28,8 @@ PROSE = {"title", "detail"}
 OF_ITS_OWN = {"request_id", "instance"}
 """Members that no two answers share."""
 DIGITS = 10
+FIGURE_DIGITS = 10
+"""Significant digits of a figure that are compared: the last ones depend on the processor's vector unit."""
 PROCESSES = 2
 CHUNK = 25
 MOST_SECONDS = 1.5
@@ -55,7 +57,7 @@ def figures(value: Any) -> Any:
         return {name: figures(inner) for name, inner in value.items() if name not in PROSE | OF_ITS_OWN}
     if isinstance(value, list):
         return [figures(inner) for inner in value]
-    return value
+    return float(f"{value:.{FIGURE_DIGITS}g}") if isinstance(value, float) else value
 
 
 def _digest(value: Any) -> str:

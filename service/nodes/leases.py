@@ -46,6 +46,7 @@ from service.protocol.leases import (
     LeaseRenewal,
     LeaseRenewalRequest,
 )
+from service.protocol.results import LeaseStanding
 from service.protocol.suites import BenchmarkSuite
 
 LEASE_SECONDS = 90.0
@@ -70,7 +71,6 @@ _AT_ONCE = 100
 _FINAL = frozenset({COMPLETED, FAILED, CANCELLED, DEAD})
 
 RunState = Literal["waiting", "running", "completed", "failed", "cancelled", "dead"]
-ReceiptStanding = Literal["current", "late", "unknown"]
 
 
 class RunStanding(NamedTuple):
@@ -383,7 +383,7 @@ def _to_standing(row: LeaseRow) -> RunStanding:
 
 def resolve_receipt_state(
     session: Writer, *, tenant_id: str, node_id: str, run_id: str, fencing_token: int, nonce: str
-) -> ReceiptStanding:
+) -> LeaseStanding:
     """Returns the state of the lease of a measurement, which is locked until the transaction ends."""
     repository.lock_lease_shared(session, tenant_id, run_id)
     grant = repository.get_grant(session, RowLease(run_id, fencing_token), tenant_id, node_id)

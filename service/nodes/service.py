@@ -54,7 +54,6 @@ from service.nodes.errors import (
 from service.nodes.heartbeats import HEARTBEAT_SECONDS, HeartbeatRegistry
 from service.nodes.intake import IntakeQuota, count_inventory, count_result, open_intake
 from service.nodes.leases import (
-    ReceiptStanding,
     RunStanding,
     RunState,
     build_standing_condition,
@@ -92,7 +91,6 @@ __all__ = [
     "CallingNode",
     "IntakeQuota",
     "NodeQuota",
-    "ReceiptStanding",
     "RunStanding",
     "RunState",
     "build_standing_condition",
