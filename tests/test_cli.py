@@ -135,7 +135,7 @@ class TestMigrate:
         ({"IRONLAW_HOST": "::"}, "IRONLAW_MODE=open serves only on loopback"),
         ({"IRONLAW_HOST": "ironlaw.example"}, "IRONLAW_MODE=open serves only on loopback"),
         ({"IRONLAW_MODE": "closed"}, "IRONLAW_MODE"),
-        ({"IRONLAW_SECRET_KEY": "short"}, "IRONLAW_SECRET_KEY must have 32"),
+        ({"IRONLAW_SECRET_KEY": "short"}, "IRONLAW_SECRET_KEY must have at least 32"),
         ({"IRONLAW_SECRET_KEY_FILE": "/nowhere"}, "/nowhere"),
         ({"IRONLAW_OIDC_ISSUER": "https://issuer.example"}, "IRONLAW_OIDC_AUDIENCE"),
         (
