@@ -16,21 +16,21 @@ from hypothesis import settings
 from sqlalchemy import text
 
 from service.app.application import create_app
-from service.app.storage import upgrade_schema
 from service.kit.database.engine import Database
 from service.resolve.catalog import CatalogView
 from tests.applications import OPEN, TENANT, Callers, attach, quiet_logs
 from tests.asking import shipped
 from tests.browsing import browser, window
 from tests.faults.harness import LONG
+from tests.forked import DIRECTORY
 from tests.inline import Loop
+from tests.prepared import prepare_file, prepare_on_server
 
 __all__ = ["browser", "window"]  # fixtures
 
 settings.register_profile("checks", deadline=None, derandomize=True, max_examples=60)
 settings.load_profile("checks")
 
-_DIRECTORY = "IRONLAW_TEST_DATABASES"
 _IN_MEMORY = Path("/dev/shm")  # noqa: S108
 _ROOM_BYTES = 4 * 10**9
 _COPIED = "STRATEGY FILE_COPY"
@@ -49,7 +49,7 @@ def _room() -> str | None:
 
 def _start_server() -> Any:
     # The package looks for a private runtime directory when it is imported and warns without one.
-    directory = Path(os.environ[_DIRECTORY])
+    directory = Path(os.environ[DIRECTORY])
     runtime = directory / "runtime"
     runtime.mkdir(mode=0o700, exist_ok=True)
     os.environ.setdefault("XDG_RUNTIME_DIR", str(runtime))
@@ -77,7 +77,7 @@ def pytest_xdist_auto_num_workers() -> int:
 def pytest_configure(config: pytest.Config) -> None:
     quiet_logs()
     if not hasattr(config, "workerinput"):
-        os.environ[_DIRECTORY] = tempfile.mkdtemp(prefix="ironlaw-", dir=_room())
+        os.environ[DIRECTORY] = tempfile.mkdtemp(prefix="ironlaw-", dir=_room())
 
 
 PURE = {"planning", "formats", "schemas", "protocol", "accuracy"}
@@ -105,7 +105,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_unconfigure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):
-        directory = Path(os.environ[_DIRECTORY])
+        directory = Path(os.environ[DIRECTORY])
         _stop_server(directory)
         shutil.rmtree(directory, ignore_errors=True)
 
@@ -170,10 +170,19 @@ class Databases:
     def empty(self) -> Database:
         self._count += 1
         if self._server is None:
-            return self._keep(f"sqlite:///{self._directory / f'{self._count}.db'}")
+            return self._keep(self._address(str(self._directory / f"{self._count}.db")))
         name = f"{self._prefix}_{self._count}"
         self._server.execute(f"CREATE DATABASE {name} {_COPIED}")
-        return self._keep(_named(self._uri, name))
+        return self._keep(self._address(name))
+
+    def _address(self, name: str) -> str:
+        """The address of a database, by its name or the path of its file."""
+        return _named(self._uri, name) if self._server else f"sqlite:///{name}"
+
+    def _prepare(self) -> str:
+        if self._server is None:
+            return str(prepare_file())
+        return prepare_on_server(self._address, self._server.execute)
 
     def _keep(self, url: str) -> Database:
         database = Database(url)
@@ -184,19 +193,19 @@ class Databases:
 
     def loaded(self) -> Database:
         if self._template is None:
-            database = self.empty()
-            upgrade_schema(database)
-            database.dispose()
-            self._first = database
-            self._template = database.url.database
+            self._template = self._prepare()
+            # A template to which somebody is connected could not be copied.
+            self._first = Database(self._uri or self._address(self._template))
+            self._first.is_answering()
+            self._first.dispose()
         self._count += 1
         if self._server is None:
             copy = self._directory / f"{self._count}.db"
             shutil.copy(self._template, copy)
-            return self._keep(f"sqlite:///{copy}")
+            return self._keep(self._address(str(copy)))
         name = f"{self._prefix}_{self._count}"
         self._server.execute(f"CREATE DATABASE {name} TEMPLATE {self._template} {_COPIED}")
-        return self._keep(_named(self._uri, name))
+        return self._keep(self._address(name))
 
     def lasting(self) -> Database:
         """An empty database that outlives the test which asks for it."""
@@ -250,7 +259,7 @@ def databases_of(
         if kind not in makers:
             worker = os.environ.get("PYTEST_XDIST_WORKER", "main")
             uri = request.getfixturevalue("postgresql") if kind == "postgresql" else ""
-            directory = Path(os.environ[_DIRECTORY]) / worker
+            directory = Path(os.environ[DIRECTORY]) / worker
             directory.mkdir(exist_ok=True)
             makers[kind] = Databases(kind, directory, uri, worker)
         return makers[kind]

@@ -27,6 +27,8 @@ from tests import forking
 
 _ROOT = Path(__file__).parents[1]
 _COMMAND_SECONDS = 60
+DIRECTORY = "IRONLAW_TEST_DATABASES"
+"""The variable that names the folder of a run."""
 
 
 class Done(NamedTuple):
@@ -40,7 +42,7 @@ class Done(NamedTuple):
 @cache
 def _listener() -> str:
     """Where the process listens that forks for every worker of the run; it lives as long as one of them."""
-    folder = Path(os.environ.get("IRONLAW_TEST_DATABASES") or tempfile.mkdtemp())
+    folder = Path(os.environ.get(DIRECTORY) or tempfile.mkdtemp())
     path = str(folder / "forking")
     with (folder / "forking.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -134,21 +136,27 @@ class Process(_Called):
         environment: Mapping[str, str] = os.environ,
         folder: Path | None = None,
         seconds: int = 0,
+        umask: int = -1,
     ) -> None:
         streams = tuple(str(folder / name) for name in ("in", "out", "err")) if folder else ()
         for stream in streams:
             Path(stream).touch()
-        call = forking.Call(target, arguments, str(Path.cwd()), dict(environment), streams, seconds)
+        call = forking.Call(target, arguments, str(Path.cwd()), dict(environment), streams, seconds, umask)
         super().__init__(_listener(), call)
 
 
-def ironlaw(*arguments: str, environment: dict[str, str], given: str | None) -> Done:
+def ironlaw(*arguments: str, environment: dict[str, str], given: str | None, umask: int = -1) -> Done:
     """One `ironlaw` command."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "in").write_text(given or "")
         status = Process(
-            forking.ironlaw, *arguments, environment=environment, folder=folder, seconds=_COMMAND_SECONDS
+            forking.ironlaw,
+            *arguments,
+            environment=environment,
+            folder=folder,
+            seconds=_COMMAND_SECONDS,
+            umask=umask,
         ).wait()
         return Done((folder / "out").read_text(), (folder / "err").read_text(), status)
 
@@ -175,9 +183,11 @@ def run_as(listener: str, arguments: list[str]) -> int:
 class Staying(Process):
     """A command that runs until it is told to stop, as `subprocess.Popen` has it."""
 
-    def __init__(self, *arguments: str, environment: dict[str, str]) -> None:
+    def __init__(self, *arguments: str, environment: dict[str, str], umask: int = -1) -> None:
         self._files = Path(tempfile.mkdtemp())
-        super().__init__(forking.ironlaw, *arguments, environment=environment, folder=self._files)
+        super().__init__(
+            forking.ironlaw, *arguments, environment=environment, folder=self._files, umask=umask
+        )
         self.stdout, self.stderr = self._lines("out"), self._lines("err")
 
     def _lines(self, name: str) -> Iterator[str]:

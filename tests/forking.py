@@ -32,10 +32,14 @@ class Call(NamedTuple):
     """Paths of its input, output and errors; without them it shares those of the listener."""
     seconds: int = 0
     """After how long it is ended; 0 for never."""
+    umask: int = -1
+    """That of its files; without one it shares that of the listener."""
 
     def run(self) -> Any:
         signal.signal(signal.SIGINT, signal.default_int_handler)
         signal.alarm(self.seconds)
+        if self.umask >= 0:
+            os.umask(self.umask)
         os.chdir(self.directory)
         os.environ.clear()
         os.environ.update(self.environment)

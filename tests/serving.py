@@ -10,6 +10,7 @@ from pathlib import Path
 import httpx
 
 from tests import forked
+from tests.prepared import fill_directory
 
 IRONLAW = Path(sys.executable).with_name("ironlaw")
 START_SECONDS = 30
@@ -40,8 +41,15 @@ class Server:
         self.process.wait(timeout=60)
 
 
-def serving(data_dir, *options, **variables):
-    """A server that is ready."""
+def serving(data_dir, *options, is_prepared=True, **variables):
+    """A server that is ready; unless it is to begin with nothing, its directory has been migrated before."""
+    if (
+        is_prepared
+        and data_dir
+        and "IRONLAW_DATABASE_URL" not in variables
+        and forked.DIRECTORY in os.environ
+    ):
+        fill_directory(Path(data_dir))
     own = environment(data_dir, **{"IRONLAW_PORT": "0", **variables})
     return served(forked.Staying("serve", *options, environment=own))
 

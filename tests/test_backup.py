@@ -4,8 +4,6 @@ import os
 import shutil
 import signal
 import sqlite3
-import subprocess
-import sys
 import threading
 from contextlib import closing
 from datetime import UTC, datetime, timedelta, timezone
@@ -14,10 +12,11 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from service.app import storage
+from service.app import backup, storage
 from service.app.backup import BackupRefused, _open_snapshot, migrate_restored, restore_backup, write_backup
 from service.app.storage import SchemaMismatch, upgrade_schema
-from service.kit.database.engine import Base, Json, UtcDateTime
+from service.kit.database.engine import Base, Database, Json, UtcDateTime
+from tests.forked import Process
 from tests.waiting import until
 
 HARD = '''
@@ -156,6 +155,7 @@ def test_a_backup_restores_on_either_engine(hard, target, file):
     assert "0 rows changed" in migrate_restored(target)
 
 
+@pytest.mark.parametrize("databases", ["sqlite"], indirect=True)
 def test_what_is_restored_counts_on(hard, target, file):
     write_backup(hard, file)
     restore_backup(target, file)
@@ -164,6 +164,7 @@ def test_what_is_restored_counts_on(hard, target, file):
         assert inserted.scalar_one() == len(ROWS) + 1
 
 
+@pytest.mark.parametrize("target", ["sqlite"], indirect=True)
 def test_a_backup_holds_one_instant(hard, target, file):
     """A writer puts a row into the first and the last table at once; a backup has both or neither."""
     stop = threading.Event()
@@ -209,20 +210,16 @@ def test_no_migration_runs_beside_a_backup(database):
     until(is_free)  # the server ends a closed connection in its own time
 
 
-KILLED = """
-import os, signal, sys
-from pathlib import Path
-from service.app import backup
-from service.kit.database.engine import Database
-setattr(backup, sys.argv[1], lambda *_: os.kill(os.getpid(), signal.SIGKILL))
-getattr(backup, sys.argv[2])(Database(sys.argv[3]), Path(sys.argv[4]))
-"""
+def kill_within(at, operation, url, file):
+    """Do a part of the backup in this process, which is killed where it calls ``at``."""
+    setattr(backup, at, lambda *_: os.kill(os.getpid(), signal.SIGKILL))
+    getattr(backup, operation)(Database(url), file)
 
 
 def killed(at, operation, database, file):
     url = database.url.render_as_string(hide_password=False)
-    command = [sys.executable, "-c", KILLED, at, operation, url, file]
-    assert subprocess.run(command, env=os.environ, check=False).returncode == -signal.SIGKILL
+    process = Process(kill_within, at, operation, url, file)
+    assert process.wait(timeout=60) == -signal.SIGKILL
 
 
 def test_a_backup_that_is_killed_leaves_no_file(database, file):

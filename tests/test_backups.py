@@ -37,6 +37,7 @@ def names(folder):
     return sorted(path.name for path in folder.iterdir())
 
 
+@pytest.mark.parametrize("databases", ["sqlite"], indirect=True)
 def test_the_newest_stay_and_what_is_not_ours_too(database, folder, clock):
     kept = Backups(folder)
     for name in ("notes.txt", "ironlaw.backup", "ironlaw-20261124T000000Z.backup.part"):
@@ -60,6 +61,7 @@ def test_what_is_kept_restores(database, folder, clock, databases):
     assert clock.time == START
 
 
+@pytest.mark.parametrize("databases", ["sqlite"], indirect=True)
 def test_one_that_does_not_restore_never_counts(database, folder, clock, monkeypatch):
     """The good one before it stays."""
     kept = Backups(folder)
@@ -78,6 +80,7 @@ def test_one_that_does_not_restore_never_counts(database, folder, clock, monkeyp
     assert names(folder) == [before.name]
 
 
+@pytest.mark.parametrize("databases", ["sqlite"], indirect=True)
 def test_what_an_interrupted_run_left_is_cleared(database, folder, clock):
     kept = Backups(folder)
     (folder / ".unfinished").mkdir()

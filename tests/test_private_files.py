@@ -3,7 +3,6 @@
 import os
 import shutil
 import stat
-import subprocess
 
 import pytest
 
@@ -11,7 +10,8 @@ from service.app.storage import migrate_database, secure_embedded_file
 from service.kit.database.engine import Database
 from service.kit.security import private
 from service.kit.security.keyring import read_or_create_secret
-from tests.serving import IRONLAW, environment, served
+from tests import forked
+from tests.serving import environment, served
 
 COMMON_UMASK = 0o022
 
@@ -27,14 +27,9 @@ def is_closed(folder):
 
 
 def command(data_dir, *arguments):
-    subprocess.run(
-        [IRONLAW, *arguments],
-        env=environment(data_dir),
-        umask=COMMON_UMASK,
-        check=True,
-        capture_output=True,
-        timeout=120,
-    )
+    own = environment(data_dir)
+    done = forked.ironlaw(*map(str, arguments), environment=own, given=None, umask=COMMON_UMASK)
+    assert done.status == 0, done.errors
 
 
 @pytest.fixture(autouse=True)
@@ -51,10 +46,7 @@ def common_umask(tmp_path):
 def test_what_serving_backing_up_and_restoring_write_is_closed_to_others(tmp_path):
     data_dir, backup, restored = tmp_path / "data", tmp_path / "backup", tmp_path / "restored"
     own = environment(data_dir, IRONLAW_PORT="0")
-    process = subprocess.Popen(
-        [IRONLAW, "serve"], env=own, umask=COMMON_UMASK, stderr=subprocess.PIPE, text=True
-    )
-    with served(process):
+    with served(forked.Staying("serve", environment=own, umask=COMMON_UMASK)):
         assert {".", "ironlaw.db", "ironlaw.db-wal", "ironlaw.db-shm", "secret.key"} <= set(modes(data_dir))
         assert is_closed(data_dir)
         command(data_dir, "backup", backup)

@@ -4,12 +4,15 @@
 """
 
 import contextlib
+import itertools
 import json
 import time
+from types import SimpleNamespace
 
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
+from bench import worst_climb
 from bench.worst_cases import large, seeds
 from bench.worst_climb import ClimbRequest, DocumentShapes, climb
 from bench.worst_server import operations
@@ -22,6 +25,8 @@ LOOP_SECONDS = 0.25
 """Processor time of the loop's thread: each of these took it 0.4 seconds to minutes; now milliseconds."""
 ANSWER_SECONDS = 1.0
 """Less than the service has: the dearest take four seconds of a core."""
+STEPS = 70
+"""Of a search."""
 ANSWERED, TOO_LARGE, REFUSED, IN_TIME = 200, 413, 422, 503
 CASES = {
     "estimate_memory": (
@@ -96,6 +101,11 @@ class TestTheSearch:
         for name, operation in OPERATIONS.items():
             assert operation.schema is None or given[name]
 
+    @pytest.fixture(autouse=True)
+    def steps(self, monkeypatch):
+        """A search of so many seconds tries so many requests: a second passes with each look at the clock."""
+        monkeypatch.setattr(worst_climb, "time", SimpleNamespace(monotonic=itertools.count().__next__))
+
     def test_it_finds_what_grows(self):
         operation, shapes = OPERATIONS["estimate_memory_batch"], DocumentShapes(DOCUMENT)
         raw = json.dumps(EXAMPLES["estimate_memory_batch"]).encode()
@@ -104,7 +114,7 @@ class TestTheSearch:
             questions = len(json.loads(request.raw).get("requests", []))
             return request._replace(status=200, cpu_seconds=float(questions))
 
-        found = climb(shapes, operation.schema, [ask(ClimbRequest("it", raw))], ask, seconds=0.5, seed="")
+        found = climb(shapes, operation.schema, [ask(ClimbRequest("it", raw))], ask, seconds=STEPS, seed="")
         assert found[0].cpu_seconds == 500
         assert found[0].steps
 
@@ -119,7 +129,12 @@ class TestTheSearch:
             return request._replace(status=200)
 
         climb(
-            shapes, schema, [ask(ClimbRequest("it", json.dumps(example).encode()))], ask, seconds=0.5, seed=""
+            shapes,
+            schema,
+            [ask(ClimbRequest("it", json.dumps(example).encode()))],
+            ask,
+            seconds=STEPS,
+            seed="",
         )
         question = TypeAdapter(ESTIMATES["memory"].question)
         right = 0

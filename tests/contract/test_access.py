@@ -255,6 +255,7 @@ def test_a_page_token_of_another_tenant_is_refused(callers):
     assert callers.client.get(url, headers=bearing(other)).status_code == 400
 
 
+@pytest.mark.parametrize("databases", ["sqlite"], indirect=True)
 def test_what_needs_no_credentials_is_a_short_list(callers):
     """Beside the operations of the document: the probes, the documentation, and what a link says itself."""
     from fastapi.routing import APIRoute  # noqa: PLC0415

@@ -19,6 +19,7 @@ from tests.applications import OPEN, quiet_logs
 from tests.escalation.findings import MEANT, explanation, findings, unexplained
 from tests.escalation.starts import EVERY, Worlds
 from tests.escalation.walking import TRIED, Holder
+from tests.forked import DIRECTORY
 from tests.webhooks.receiving import receiver
 
 REPORT = Path(__file__).resolve().parents[2] / "docs" / "escalation.md"
@@ -153,7 +154,7 @@ def _lines(granted, walked):
 def _on_both(there, outcome):
     app = create_app(OPEN)
     directory = Path(tempfile.mkdtemp(prefix="ironlaw-", dir=conftest._room()))
-    os.environ[conftest._DIRECTORY] = str(directory)
+    os.environ[DIRECTORY] = str(directory)
     uri = conftest._start_server().get_uri("postgres").replace("postgresql://", "postgresql+psycopg://")
     try:
         for kind in KINDS:

@@ -107,6 +107,7 @@ def test_questions_of_a_batch_take_from_one_allowance():
     asked(estimate_utility_bill, UtilityBillRequest, body)
 
 
+@pytest.mark.parametrize("databases", ["sqlite"], indirect=True)
 def test_a_batch_over_http_is_refused_at_the_question_that_goes_beyond(reader):
     one = run(2e12, site=site(looking_far(40, 6), baseline_load={"kind": "constant", "kw": 90}))
     answered = reader.post("/v1/estimates/utility-bill:batch", {"requests": [one] * 12})

@@ -79,7 +79,7 @@ def test_a_long_statement_is_stopped(databases, impatient, caplog):
     with calling(impatient) as call:
         started = time.monotonic()
         assert is_unavailable(call(LONG[databases.kind]))
-        assert time.monotonic() - started < 5
+        assert time.monotonic() - started < 30
         assert warned(caplog, "a statement took too long")
         assert call("UPDATE things SET size = 1").status_code == 200
 

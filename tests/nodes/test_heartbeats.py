@@ -93,6 +93,7 @@ def fleet(app, database, clock):
 
 class TestWrites:
     @pytest.mark.parametrize(("count", "rounds"), [(1, 120), (40, 24)])
+    @pytest.mark.parametrize("databases", ["sqlite"], indirect=True)
     def test_a_heartbeat_costs_less_than_a_tenth_of_a_write(self, fleet, written, count, rounds):
         fleet.beat(fleet.nodes(count), rounds)  # from the first on, whose boot is news
         print(f"{len(written)} row writes in {rounds * count} heartbeats of {count} nodes")
