@@ -59,7 +59,7 @@ def _subject(type_: str, data: dict[str, Any]) -> str:
         case "webhook":
             return f"webhook {data['webhook_id']}"
         case other:
-            return other
+            return " ".join([other, *(str(value) for name, value in data.items() if name.endswith("_id"))])
 
 
 def handler(key: str, url: str) -> Handle:

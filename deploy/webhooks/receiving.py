@@ -107,12 +107,25 @@ def text_of(message: Mapping[str, Any]) -> str:
 
 
 def _of_others(type_: str, data: Mapping[str, Any]) -> str:
+    """The type and the members in words, for a type that no sentence is written for."""
     if type_ == "quote.expires_soon":
         return f"Quote {data['name']} of {data['created_by']} holds until {data['valid_until']}"
     if type_ == "webhook.disabled":
         why = "its receiver is gone" if data["reason"] == "GONE" else "its receiver fails"
         return f"Webhook {data.get('description') or data['webhook_id']} is disabled: {why}"
-    return f"Message of type {type_}"
+    words = type_.replace(".", " ").replace("_", " ").capitalize()
+    members = (f"{name.replace('_', ' ')} {_text_of_value(value)}" for name, value in data.items())
+    return f"{words}: {', '.join(members)}"
+
+
+def _text_of_value(value: object) -> str:
+    match value:
+        case {"amount": _, "currency_code": _}:
+            return money(value)
+        case list():
+            return ", ".join(map(str, value))
+        case _:
+            return str(value)
 
 
 def money(amount: Mapping[str, str]) -> str:

@@ -35,7 +35,6 @@ from service.schemas import (
 )
 from service.schemas import frontier as frontier_shapes
 from service.schemas import what_if as what_if_shapes
-from service.webhooks import messages
 
 _BOUNDS = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
 
@@ -194,7 +193,6 @@ def describe_members(schemas: dict[str, Any]) -> None:
         plan_answers,
         fleet_plans,
         events,
-        messages,
         models,
         tariffs,
         evidence,

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from pydantic import MISSING
 
 from service.protocol.nodes import NodeAccelerator
-from service.protocol.work import DType
+from service.protocol.work.base import DType
 
 CatalogDocument = Mapping[str, Any]
 

@@ -19,7 +19,7 @@ from service.resolve.catalog import CatalogView
 from service.resolve.hardware import resolve_cluster
 from service.resolve.model import ResolvedModel
 from service.resolve.training import resolve_precision
-from service.schemas.base import EstimateGap
+from service.schemas.base import EstimateGap, StrictModel
 from service.schemas.estimates import ThroughputEstimateRequest
 from service.schemas.plan_answers import LaunchSettings, PlanRow
 from service.schemas.workloads import TrainingWorkloadInput
@@ -40,7 +40,6 @@ SETTINGS: Final = frozenset(
         "loss",
         "recomputation",
         "objective",
-        "weight_average",
         "offload",
         "total_tokens",
         "total_steps",
@@ -57,21 +56,7 @@ SETTINGS: Final = frozenset(
         "adapters",
     }
 )
-"""Members of a workload that translate into settings of a program."""
-
-WHOLE: Final = frozenset(
-    {
-        "adaptation",
-        "rollout",
-        "gradient_compression",
-        "speculative",
-        "passes",
-        "diffusion",
-        "batching",
-        "disaggregated",
-    }
-)
-"""Members that change the run but that no program takes as settings. They are reported as a whole."""
+"""Members of a workload that a program may have settings for."""
 
 DESCRIBED: Final = frozenset(
     {
@@ -94,10 +79,13 @@ DESCRIBED: Final = frozenset(
         "horizon",
     }
 )
-"""Members that describe data, load and environment, or that follow from members reported as a whole."""
+"""Members that describe data, load and surroundings, or follow from other members.
+
+A member that is in neither set changes the run and has a setting in no program. It is named as missing if its
+value is not the default.
+"""
 
 _SAID_OF_PROGRAMS: Final = frozenset({"version", "warmed_up"})
-_NO_ADAPTATION: Final = "full"
 
 
 def build_launch_hints(row: PlanRow, model: ResolvedModel, catalog: CatalogView) -> list[LaunchSettings]:
@@ -136,7 +124,7 @@ def build_launch_settings(
         "/model/blocks": model.profile.block_count,
         **_resolve_settings(question, cluster, model, catalog),
         **dict(_flatten_settings("/parallelism", asked.get("parallelism", {}))),
-        **dict(_list_workload_settings(asked["workload"])),
+        **dict(_list_workload_settings(question.workload)),
     }
 
 
@@ -161,12 +149,13 @@ def _resolve_settings(
     }
 
 
-def _list_workload_settings(workload: Mapping[str, object]) -> Iterator[tuple[str, SettingValue]]:
-    for name, value in workload.items():
+def _list_workload_settings(workload: StrictModel) -> Iterator[tuple[str, SettingValue]]:
+    changed = workload.model_dump(mode="json", exclude_defaults=True)
+    for name, value in workload.model_dump(mode="json").items():
         pointer = f"/workload/{name}"
         if name in SETTINGS:
             yield from _flatten_settings(pointer, value)
-        elif name in WHOLE and value != {"kind": _NO_ADAPTATION}:
+        elif name in changed and name not in DESCRIBED:
             yield pointer, True
 
 

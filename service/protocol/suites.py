@@ -15,14 +15,7 @@ from pydantic import MISSING, Field, model_validator
 
 from service.protocol.base import AboveZero, Name, PositiveInt53, ProtocolMessage, Seconds, SingleLine
 from service.protocol.nodes import DeviceKind
-from service.protocol.work import (
-    BenchmarkWork,
-    CapacityWork,
-    CollectiveWork,
-    ContextMemoryWork,
-    PeerLinkWork,
-    PowerWork,
-)
+from service.protocol.work import BenchmarkWork
 
 Metric: TypeAlias = Literal["flops_per_second", "bytes_per_second", "seconds", "bytes", "watts"]
 MetricDirection: TypeAlias = Literal["higher", "lower"]
@@ -93,7 +86,7 @@ class Benchmark(ProtocolMessage):
 
     @model_validator(mode="after")
     def _validate_concurrency(self) -> "Benchmark":
-        if self.concurrent and isinstance(self.work, CollectiveWork | PeerLinkWork):
+        if self.concurrent and self.work.is_joint:
             raise ValueError("work of several accelerators cannot be done by each at the same time")
         return self
 
@@ -120,15 +113,11 @@ class Benchmark(ProtocolMessage):
                 return middle
 
     def planned_seconds(self, device: DeviceKind) -> float:
-        """Returns the longest duration of its repeats: the preparation, warm-up and samples of each."""
-        match self.work:
-            case PowerWork():
-                own = self.work.settle_seconds + self.work.window_seconds
-            case CapacityWork() | ContextMemoryWork():
-                own = 0.0
-            case _:
-                rule = self.sampling
-                own = max(rule.warmup_seconds, rule.most_warmup_seconds) + rule.most_seconds
+        """Returns the seconds of its repeats: to prepare each, and its warm-up and samples, both at most."""
+        own = self.work.reading_seconds
+        if own is None:
+            rule = self.sampling
+            own = max(rule.warmup_seconds, rule.most_warmup_seconds) + rule.most_seconds
         return self.repeats * (PREPARING_SECONDS[device] + own)
 
 

@@ -1,1 +1,1 @@
-"""Webhooks: events, delivered."""
+"""Webhooks and the delivery of events to them."""

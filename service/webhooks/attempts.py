@@ -1,4 +1,4 @@
-"""One attempt to deliver: what is sent, and what follows from the answer."""
+"""Attempts to deliver an event: the message that is sent, and the consequences of the answer."""
 
 import logging
 import random
@@ -18,13 +18,13 @@ from service.webhooks.service import Webhooks
 from service.webhooks.tables import CANCELLED, DELIVERED, FAILED, AttemptRow, DeliveryRow, WebhookRow
 
 LEASE_SECONDS: Final = 60.0
-"""Twice what the longest attempt takes; after it the delivery of a killed process is sent again."""
+"""Twice the time of the longest attempt. After it, the delivery of a killed process is sent again."""
 WAITS_SECONDS: Final = (5, 300, 1800, 7200, 18_000, 36_000, 50_400, 72_000, 86_400)
-"""After each failure but the last one (Standard Webhooks 1.0, section on retries)."""
+"""Waits after each failure but the last one (Standard Webhooks 1.0, section on retries)."""
 JITTER: Final = 0.1
-"""Share by which a wait is longer or shorter, so that what failed together comes back apart."""
+"""Share by which a wait is longer or shorter, so that deliveries that failed together are spread out."""
 FAILING_FOR: Final = timedelta(days=5)
-"""Nothing but failures for so long disables a webhook."""
+"""Time of failures without a success after which a webhook is disabled."""
 SLOW_DOWN: Final = frozenset({429, 502, 504})
 GONE: Final = 410
 PAUSE_SECONDS: Final = 60.0
@@ -34,7 +34,7 @@ log = logging.getLogger(__name__)
 
 
 class OutboundMessage(NamedTuple):
-    """What is to be sent where, under a lease."""
+    """Message that is to be sent to a webhook, under a lease."""
 
     lease: RowLease
     tenant_id: str
@@ -47,7 +47,7 @@ class OutboundMessage(NamedTuple):
 
 
 class AttemptResult(NamedTuple):
-    """What came of an attempt: a status, or a code that says why there is none."""
+    """Result of an attempt: a status, or a code for the reason that there is none."""
 
     started_at: datetime
     milliseconds: int
@@ -58,26 +58,26 @@ class AttemptResult(NamedTuple):
 
     @property
     def outcome(self) -> str:
-        """What metrics call it."""
+        """Label of the result in metrics."""
         if self.is_success:
             return "delivered"
         return "unreachable" if self.status_code is None else "refused"
 
     @property
     def is_success(self) -> bool:
-        """Whether the receiver has taken the message."""
+        """True if the receiver has taken the message."""
         return self.status_code in SUCCESSES
 
 
 def claim_delivery(
     session: Writer, webhooks: Webhooks, tenant_id: str, webhook_id: str
 ) -> OutboundMessage | None:
-    """Claim what a webhook has waited for longest and may be told, ready to be sent."""
+    """Claims the most overdue delivery that a webhook may be told, and returns it ready to be sent."""
     while (row := repository.claim_due_delivery(session, tenant_id, webhook_id, LEASE_SECONDS)) is not None:
         webhook = repository.get_webhook(session, row.tenant_id, row.webhook_id)
         event = events.get_event(session, row.tenant_id, row.event_id)
         time = leases.read_database_time(session)
-        if event is None or webhook is None:  # what it would tell is no longer kept
+        if event is None or webhook is None:  # the event is no longer kept
             leases.finish_row(session, DeliveryRow, row.lease, FAILED, finished_at=leases.get_database_time())
         elif not reading.is_subject_allowed(session, webhook, event.type, time):
             leases.finish_row(
@@ -105,8 +105,8 @@ def _build_body(event: events.EventRow, public_url: str) -> dict[str, Any]:
 
 
 def record_attempt(session: Writer, writes: Writes, message: OutboundMessage, result: AttemptResult) -> None:
-    """Keep an attempt and what follows from it; :class:`LeaseLost` where another has begun the next."""
-    # The webhook before the delivery, as everybody locks them.
+    """Stores an attempt and its consequences. Raises :class:`LeaseLost` if another has begun the next."""
+    # The webhook is locked before the delivery, as everywhere.
     webhook = repository.lock_webhook(session, message.tenant_id, message.webhook_id)
     if webhook is None:
         return
@@ -146,7 +146,7 @@ def _store_attempt(session: Writer, message: OutboundMessage, result: AttemptRes
 
 
 def _record_failure(session: Writer, writes: Writes, webhook: WebhookRow, result: AttemptResult) -> None:
-    """What a failure means for all that the webhook is told."""
+    """Pauses or disables the webhook after a failure."""
     time = leases.read_database_time(session)
     webhook.failing_since = webhook.failing_since or time
     pause = _get_retry_after(result) or (PAUSE_SECONDS if result.status_code in SLOW_DOWN else 0.0)

@@ -1,7 +1,7 @@
-"""Sends what is to be delivered: one thread of a process, which waits for many receivers at once.
+"""Delivery of messages by one thread of a process, which waits for many receivers at once.
 
-A delivery is claimed under a lease, sent, and its outcome written under the token of that lease. A process
-that is killed in between leaves the lease to end; then the message is sent again, under the same id.
+A delivery is claimed under a lease and sent, and its outcome is written under the token of that lease. If the
+process is killed in between, the lease ends by itself; then the message is sent again, under the same id.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ from service.webhooks.service import Webhooks
 from service.webhooks.tables import DeliveryRow
 
 POLL_SECONDS: Final = 5.0
-"""What is asked for in this process, or on PostgreSQL in any, rings the bell."""
+"""Longest wait. A new delivery ends it at once: one of this process, or on PostgreSQL one of any process."""
 _SHORTEST_WAIT_SECONDS: Final = 0.05
 _PAUSE_SECONDS: Final = 0.5
 _GIVING_BACK_SECONDS: Final = 1.0
@@ -61,17 +61,17 @@ class Dispatcher:
         )
 
     def start(self) -> None:
-        """Start the thread."""
+        """Starts the thread."""
         self._thread.start()
 
     def ask_to_stop(self, grace_seconds: float) -> None:
-        """Claim nothing more, and wait ``grace_seconds`` for the answers to what is sent."""
+        """Stops claiming deliveries, and waits ``grace_seconds`` for the answers to sent messages."""
         self._ends_at = time.monotonic() + grace_seconds
         self._stopping.set()
         self._bell.set()
 
     def join(self) -> None:
-        """Wait for the end; what has no answer by then is given back."""
+        """Waits for the end. Deliveries that have no answer by then are released."""
         self._thread.join(max(0.0, self._ends_at - time.monotonic()) + _GIVING_BACK_SECONDS)
 
     async def _run_dispatch_loop(self) -> None:
@@ -79,7 +79,7 @@ class Dispatcher:
             self._bell.clear()
             try:
                 wait = await self._send_due()
-            except Exception as error:  # noqa: BLE001  # the database comes back, this thread would not
+            except Exception as error:  # noqa: BLE001  # the database comes back, and this thread has to be there
                 log.warning("not looking for deliveries: %s", type(error).__name__)
                 wait = _PAUSE_SECONDS
             if wait and not self._stopping.is_set():
@@ -90,7 +90,7 @@ class Dispatcher:
             await asyncio.gather(*map(self._release_task, late))
 
     async def _send_due(self) -> float:
-        """Begin to send what is due; how long to wait before looking again."""
+        """Begins to send deliveries that are due, and returns the seconds to wait before the next look."""
         if not self._turns.room:
             return POLL_SECONDS
         found = await asyncio.to_thread(self._read_queue)
@@ -121,7 +121,7 @@ class Dispatcher:
         task.add_done_callback(remove_task)
 
     def _read_queue(self) -> DeliveryQueueState:
-        """What waits, with times that the clock has not left behind."""
+        """Returns the state of the queue, after repairing the times of leases if the clock was set back."""
         with self._database.open_reader() as session:
             found = repository.read_queue(session)
         if self._latest is None or found.now < self._latest:
@@ -168,7 +168,7 @@ class Dispatcher:
 
 
 async def send_message(webhooks: Webhooks, message: OutboundMessage) -> AttemptResult:
-    """Make one attempt."""
+    """Makes one attempt."""
     started_at, began = now(), time.monotonic()
     timestamp, scheme = int(started_at.timestamp()), message.signature_scheme
     signed = signing.build_headers(message.secrets, message.event_id, timestamp, message.body, scheme)

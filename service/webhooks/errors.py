@@ -1,22 +1,22 @@
-"""What can go wrong with webhooks."""
+"""Errors of webhooks."""
 
 from service.kit.http.problems import Conflict, NotFound, Unprocessable
 
 
 class WebhookNotFound(NotFound):
-    """There is no such webhook."""
+    """The tenant has no webhook of this id."""
 
     code, title = "WEBHOOK_NOT_FOUND", "There is no webhook of this id"
 
 
 class DeliveryNotFound(NotFound):
-    """The webhook has no such delivery."""
+    """The webhook has no delivery of this id."""
 
     code, title = "DELIVERY_NOT_FOUND", "The webhook has no delivery of this id"
 
 
 class WebhookDisabled(Conflict):
-    """A webhook that is disabled is told nothing."""
+    """The webhook is disabled, and nothing is sent to it."""
 
     code, title = "WEBHOOK_DISABLED", "The webhook is disabled"
 
@@ -28,6 +28,6 @@ class TooManyWebhooks(Conflict):
 
 
 class AddressNotAllowed(Unprocessable):
-    """The address is none that the service calls."""
+    """The service does not call this address."""
 
     code, title = "ADDRESS_NOT_ALLOWED", "The service does not call this address"

@@ -1,7 +1,8 @@
-"""Whose delivery a process sends next: turns among tenants and among the webhooks of each, within limits.
+"""Order of deliveries: tenants take turns, and so do the webhooks of each tenant, within limits.
 
-Whoever has least under way goes first, and among equals whoever has waited longest for a turn. So neither a
-receiver that answers nobody nor a tenant with ten thousand deliveries holds up another.
+The tenant or webhook with the fewest messages under way goes first, and among equals the one that has waited
+longest for a turn. So neither a receiver that never answers nor a tenant with ten thousand deliveries holds
+up another.
 """
 
 from collections import Counter, defaultdict
@@ -11,42 +12,42 @@ from typing import Final, NamedTuple
 MOST_AT_ONCE: Final = 64
 """Messages that one process sends at a time."""
 MOST_TO_A_WEBHOOK: Final = 4
-"""Messages that one webhook is sent at a time; over several processes sometimes some more."""
+"""Messages that one webhook is sent at a time. Several processes together sometimes exceed it by a few."""
 
 TurnKey = tuple[str, ...]
 
 
 class ReadyWebhook(NamedTuple):
-    """A webhook for which something is due."""
+    """A webhook with a delivery that is due."""
 
     tenant_id: str
     webhook_id: str
     under_way: int = 0
-    """What it is sent now, by every process."""
+    """Messages that all processes are sending to it now."""
 
     @property
     def tenant(self) -> TurnKey:
-        """Its tenant among all who take turns."""
+        """Key of its tenant in the order of turns."""
         return (self.tenant_id,)
 
     @property
     def webhook(self) -> TurnKey:
-        """Itself among all who take turns."""
+        """Key of the webhook in the order of turns."""
         return (self.tenant_id, self.webhook_id)
 
 
 class FairScheduler:
-    """What one process has under way, and who had a turn when. Used by one thread."""
+    """Messages that a process has under way, and the last turn of each tenant and webhook. For one thread."""
 
     def __init__(self) -> None:
         self._under_way: Counter[TurnKey] = Counter()
         self._last: dict[TurnKey, int] = {}
         self._turn = 0
         self.room = MOST_AT_ONCE
-        """How many messages more may be sent."""
+        """Messages that may still be sent."""
 
     def begin_sends(self, ready: Sequence[ReadyWebhook], most: int) -> list[ReadyWebhook]:
-        """The webhooks to send the next messages to; each of them has to ``end_send``."""
+        """Returns the webhooks to send the next messages to. Each has to be handed to ``end_send``."""
         known = {key for each in ready for key in (each.tenant, each.webhook)}
         self._last = {key: turn for key, turn in self._last.items() if key in known}
         before = {each.webhook: self._under_way[each.webhook] for each in ready}
@@ -65,7 +66,7 @@ class FairScheduler:
         for each in ready:
             here = self._under_way[each.webhook]
             anywhere = each.under_way + here - before[each.webhook]
-            # No tenant has more under way than there is room left, so that there is room for whoever comes.
+            # No tenant has more under way than there is room left, so that another tenant finds room.
             if self._under_way[each.tenant] < self.room and max(here, anywhere) < MOST_TO_A_WEBHOOK:
                 free[each.tenant].append(each)
         if not free:
@@ -76,6 +77,6 @@ class FairScheduler:
         return self._under_way[key], self._last.get(key, 0)
 
     def end_send(self, each: ReadyWebhook) -> None:
-        """Give a turn back, whatever came of it."""
+        """Ends a turn, with any result."""
         self.room += 1
-        self._under_way -= Counter((each.tenant, each.webhook))  # which drops what is at nothing
+        self._under_way -= Counter((each.tenant, each.webhook))  # subtraction drops keys at zero

@@ -1,4 +1,4 @@
-"""What the audit holds of webhooks."""
+"""Webhooks as the audit records them."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""Every query of webhooks and their deliveries."""
+"""Queries of webhooks and their deliveries."""
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
@@ -21,23 +21,23 @@ _ATTEMPTS_SHOWN = 50
 
 
 def get_webhook(session: Session, tenant_id: str, webhook_id: str) -> WebhookRow | None:
-    """A webhook of a tenant."""
+    """Returns a webhook of a tenant, or None."""
     return session.get(WebhookRow, (tenant_id, webhook_id))
 
 
 def lock_webhook(session: Writer, tenant_id: str, webhook_id: str) -> WebhookRow | None:
-    """A webhook that nobody else changes until the transaction ends."""
+    """Returns a webhook, locked until the transaction ends, or None."""
     own = (WebhookRow.tenant_id == tenant_id, WebhookRow.id == webhook_id)
     return session.scalars(select(WebhookRow).where(*own).with_for_update()).one_or_none()
 
 
 def count_webhooks(session: Session, tenant_id: str) -> int:
-    """How many webhooks a tenant has."""
+    """Returns the number of webhooks of a tenant."""
     return session.scalars(select(func.count()).where(WebhookRow.tenant_id == tenant_id)).one()
 
 
 def list_page(session: Reader, tenant_id: str, after: PageCursor | None, limit: int) -> Sequence[WebhookRow]:
-    """Webhooks of a tenant, the newest first."""
+    """Returns a page of the webhooks of a tenant, the newest first."""
     statement = select(WebhookRow).where(WebhookRow.tenant_id == tenant_id)
     if after is not None:
         statement = statement.where(tuple_(WebhookRow.created_at, WebhookRow.id) < after)
@@ -46,19 +46,19 @@ def list_page(session: Reader, tenant_id: str, after: PageCursor | None, limit: 
 
 
 def lock_enabled_webhooks(session: Writer, tenant_id: str) -> Sequence[WebhookRow]:
-    """The webhooks of a tenant that are told something; none is disabled until the transaction ends."""
+    """Returns the enabled webhooks of a tenant. None is disabled until the transaction ends."""
     own = (WebhookRow.tenant_id == tenant_id, WebhookRow.disabled_at.is_(None))
     return session.scalars(select(WebhookRow).where(*own).with_for_update(read=True)).all()
 
 
 def list_subscriptions(session: Reader) -> list[tuple[str, list[str]]]:
-    """Of every tenant what its webhooks are told of, without those that are disabled."""
+    """Returns the tenant and the event types of every enabled webhook."""
     enabled = select(WebhookRow.tenant_id, WebhookRow.event_types).where(WebhookRow.disabled_at.is_(None))
     return [(tenant_id, types) for tenant_id, types in session.execute(enabled)]
 
 
 def delete_webhook(session: Writer, row: WebhookRow) -> None:
-    """Delete a webhook with its deliveries; one that is being sent ends in nothing."""
+    """Deletes a webhook with its deliveries. The outcome of one that is being sent is dropped."""
     own = (DeliveryRow.tenant_id == row.tenant_id, DeliveryRow.webhook_id == row.id)
     ids = select(DeliveryRow.id).where(*own)
     of_them = (AttemptRow.tenant_id == row.tenant_id, AttemptRow.delivery_id.in_(ids))
@@ -70,7 +70,7 @@ def delete_webhook(session: Writer, row: WebhookRow) -> None:
 def add_delivery(
     session: Writer, webhook: WebhookRow, *, delivery_id: str, event_id: str, event_type: str
 ) -> None:
-    """Have an event delivered to a webhook, once."""
+    """Adds the delivery of an event to a webhook, unless it is there already."""
     insert_new(
         session,
         DeliveryRow,
@@ -89,7 +89,7 @@ def add_delivery(
 def get_deliveries(
     session: Session, tenant_id: str, webhook_id: str, ids: Collection[str]
 ) -> dict[str, DeliveryRow]:
-    """Deliveries to a webhook, as they are now."""
+    """Returns deliveries to a webhook by id, read anew from the database."""
     own = (DeliveryRow.tenant_id == tenant_id, DeliveryRow.webhook_id == webhook_id, DeliveryRow.id.in_(ids))
     found = session.scalars(select(DeliveryRow).where(*own), execution_options={"populate_existing": True})
     return {row.id: row for row in found}
@@ -105,7 +105,7 @@ def list_deliveries_page(
     after: PageCursor | None,
     limit: int,
 ) -> Sequence[DeliveryRow]:
-    """Deliveries to a webhook, the newest first."""
+    """Returns a page of the deliveries to a webhook, the newest first."""
     own = (DeliveryRow.tenant_id == tenant_id, DeliveryRow.webhook_id == webhook_id)
     statement = select(DeliveryRow).where(*own)
     if states:
@@ -121,7 +121,7 @@ def list_deliveries_page(
 def list_attempts(
     session: Session, tenant_id: str, delivery_ids: Collection[str]
 ) -> dict[str, list[AttemptRow]]:
-    """The last attempts of deliveries, in their order."""
+    """Returns the last fifty attempts of each delivery, in their order."""
     own = (AttemptRow.tenant_id == tenant_id, AttemptRow.delivery_id.in_(delivery_ids))
     found: dict[str, list[AttemptRow]] = {each: [] for each in delivery_ids}
     for row in session.scalars(select(AttemptRow).where(*own).order_by(AttemptRow.number)):
@@ -130,7 +130,7 @@ def list_attempts(
 
 
 def requeue_deliveries(session: Writer, tenant_id: str, webhook_id: str, ids: Collection[str]) -> None:
-    """Let deliveries wait for their first attempt again; those that are being sent are left alone."""
+    """Lets deliveries wait for their first attempt again, except for those that are being sent."""
     of_them = (
         DeliveryRow.tenant_id == tenant_id,
         DeliveryRow.webhook_id == webhook_id,
@@ -142,7 +142,7 @@ def requeue_deliveries(session: Writer, tenant_id: str, webhook_id: str, ids: Co
 
 
 def requeue_failed(session: Writer, tenant_id: str, webhook_id: str, since: datetime) -> int:
-    """Let everything that was given up wait for its first attempt again; how much it is."""
+    """Lets failed and cancelled deliveries wait for their first attempt again, and returns their number."""
     given_up = (
         DeliveryRow.tenant_id == tenant_id,
         DeliveryRow.webhook_id == webhook_id,
@@ -161,7 +161,7 @@ def _build_reset_values() -> dict[str, Any]:
 
 
 def cancel_waiting_deliveries(session: Writer, webhook: WebhookRow) -> None:
-    """Give up what waits for a webhook."""
+    """Cancels the waiting deliveries to a webhook."""
     of_it = (
         DeliveryRow.tenant_id == webhook.tenant_id,
         DeliveryRow.webhook_id == webhook.id,
@@ -172,7 +172,7 @@ def cancel_waiting_deliveries(session: Writer, webhook: WebhookRow) -> None:
 
 
 def _build_enabled_conditions() -> list[ColumnElement[bool]]:
-    """What holds of a webhook that may be sent something now."""
+    """Returns the conditions on a webhook that messages may be sent to now."""
     return [
         WebhookRow.disabled_at.is_(None),
         or_(WebhookRow.paused_until.is_(None), WebhookRow.paused_until <= leases.get_database_time()),
@@ -181,7 +181,7 @@ def _build_enabled_conditions() -> list[ColumnElement[bool]]:
 
 
 class DeliveryQueueState(NamedTuple):
-    """How deliveries stand: the time now, for which webhooks something is due, and when that may change."""
+    """State of the queue: the time now, webhooks with a delivery that is due, and the next change."""
 
     now: datetime
     ready: list[ReadyWebhook]
@@ -189,7 +189,7 @@ class DeliveryQueueState(NamedTuple):
 
 
 def read_queue(session: Reader) -> DeliveryQueueState:
-    """How the deliveries of every tenant stand."""
+    """Returns the state of the queue of every tenant."""
     later = (
         select(func.min(DeliveryRow.due_at))
         .where(DeliveryRow.due_at > leases.get_database_time())
@@ -203,9 +203,9 @@ def read_queue(session: Reader) -> DeliveryQueueState:
 
 
 def _list_ready_webhooks(session: Reader) -> list[ReadyWebhook]:
-    """The webhooks that something is due for, those that have waited longest first.
+    """Returns the webhooks with a delivery that is due, the most overdue first.
 
-    Each is asked for its first delivery alone: how many wait behind that one makes no difference.
+    Only the first delivery of each is read, so that the number behind it makes no difference.
     """
     of_it = DeliveryRow.webhook_id == WebhookRow.id
     due_at = select(func.min(DeliveryRow.due_at)).where(of_it).scalar_subquery()
@@ -228,7 +228,7 @@ def _list_ready_webhooks(session: Reader) -> list[ReadyWebhook]:
 def claim_due_delivery(
     session: Writer, tenant_id: str, webhook_id: str, seconds: float
 ) -> DeliveryRow | None:
-    """Claim the most overdue delivery to a webhook, if this may be told anything."""
+    """Claims the most overdue delivery to a webhook, if messages may be sent to the webhook now."""
     own = (WebhookRow.tenant_id == tenant_id, WebhookRow.id == webhook_id)
     of_it = (DeliveryRow.tenant_id == tenant_id, DeliveryRow.webhook_id == webhook_id)
     return leases.claim_row(
@@ -237,8 +237,8 @@ def claim_due_delivery(
 
 
 def delete_expired_deliveries(session: Writer, before: datetime, limit: int) -> int:
-    """Delete deliveries that ended before a time, or still wait since then; their number."""
-    # Such as those of a tenant that is disabled: the event of which they would tell is gone as well.
+    """Deletes deliveries that ended before a time or wait since before it, and returns their number."""
+    # A disabled tenant has such deliveries: their events are deleted as well.
     stale = and_(DeliveryRow.state == WAITING, DeliveryRow.created_at <= before)
     old = select(DeliveryRow.id).where(or_(DeliveryRow.finished_at <= before, stale)).limit(limit)
     ids = session.scalars(old).all()
@@ -248,7 +248,7 @@ def delete_expired_deliveries(session: Writer, before: datetime, limit: int) -> 
 
 
 class DeliveryCount(NamedTuple):
-    """How many deliveries are in a state, and how long the first of them has been due."""
+    """Number of deliveries in a state, and the seconds for which the first of them has been due."""
 
     state: str
     deliveries: int
@@ -256,7 +256,7 @@ class DeliveryCount(NamedTuple):
 
 
 def count_deliveries(session: Reader) -> list[DeliveryCount]:
-    """How the deliveries of every tenant stand."""
+    """Returns the number of deliveries of all tenants by state."""
     due = func.min(DeliveryRow.due_at)
     statement = select(DeliveryRow.state, func.count(), due, leases.get_database_time()).group_by(
         DeliveryRow.state
@@ -268,6 +268,6 @@ def count_deliveries(session: Reader) -> list[DeliveryCount]:
 
 
 def count_webhooks_by_reason(session: Reader) -> list[tuple[str | None, int]]:
-    """How many webhooks of every tenant there are by the reason for which they are disabled, if they are."""
+    """Returns the number of webhooks of all tenants by the reason that they are disabled, None if enabled."""
     statement = select(WebhookRow.disabled_reason, func.count()).group_by(WebhookRow.disabled_reason)
     return [(reason, number) for reason, number in session.execute(statement)]

@@ -38,7 +38,7 @@ WebhookPath = Annotated[WebhookId, Path(description="Id of the webhook.")]
 
 @router.get("", response_model=WebhookPage)
 def list_webhooks(read: Read, query: Annotated[PageQuery, Query()]) -> Response:
-    """A page of the tenant's webhooks, the newest first, without their secrets."""
+    """Returns a page of the tenant's webhooks, the newest first, without their secrets."""
     page = read.page(query, NEWEST_FIRST, "webhooks")
     with read.session() as session:
         rows = repository.list_page(session, read.tenant_id, page.after, page.limit)
@@ -47,18 +47,18 @@ def list_webhooks(read: Read, query: Annotated[PageQuery, Query()]) -> Response:
 
 @router.post("", status_code=201, response_model=IssuedWebhook, responses=_CREATED)
 def create_webhook(write: Write, rules: Rules, body: WebhookRequest) -> Response:
-    """Be told of events at an address; a secret that messages are signed with is shown this once.
+    """Creates a webhook. The secret that messages are signed with is shown this once.
 
-    Messages are posted as Standard Webhooks 1.0 says, at least once each and in no promised order. Every kind
-    of event needs the scope to read what it carries, such as `approvals:read`; what whoever made the webhook
-    may not read any more is withheld.
+    Messages are posted as Standard Webhooks 1.0 specifies, at least once each and in no promised order. Each
+    type of event needs the scope to read what it carries, such as `approvals:read`. Events that the maker of
+    the webhook may no longer read are withheld.
     """
     return write.run(body, lambda session: rules.create(session, write.subject, body))
 
 
 @router.get("/{id:name}", response_model=Webhook, responses=_TAGGED)
 def get_webhook(read: Read, id: WebhookPath) -> Response:
-    """A webhook and how it goes, without its secret."""
+    """Returns a webhook and the state of its deliveries, without its secret."""
     with read.session() as session:
         return versioned_response(
             service.webhook_to_response(service.get_webhook(session, read.tenant_id, id))
@@ -69,10 +69,10 @@ def get_webhook(read: Read, id: WebhookPath) -> Response:
 def update_webhook(
     write: Write, rules: Rules, id: WebhookPath, body: WebhookPatch, if_match: IfMatch = ""
 ) -> Response:
-    """Change a webhook, enable or disable it, if it is still at the version of the ETag.
+    """Changes a webhook, enables or disables it, if it is still at the version of the ETag.
 
-    Whoever changes its address or its kinds of events must be able to read what those carry; from then on
-    it is told on their behalf.
+    A caller who changes its URL or its event types must be able to read what those events carry. From then on
+    the webhook is told on the caller's behalf.
     """
     sent = [body, if_match]
     return write.run(sent, lambda session: rules.change(session, write.subject, id, body, if_match))
@@ -80,26 +80,26 @@ def update_webhook(
 
 @router.delete("/{id:name}", status_code=204)
 def delete_webhook(write: Write, id: WebhookPath, if_match: IfMatch = "") -> Response:
-    """Delete a webhook and its deliveries, if it is still at the version of the ETag."""
+    """Deletes a webhook and its deliveries, if it is still at the version of the ETag."""
     return write.run(if_match, lambda session: service.delete_webhook(session, write.subject, id, if_match))
 
 
 @router.post("/{id:name}:rotate", response_model=IssuedWebhook, responses=_TAGGED)
 def rotate_webhook(write: Write, rules: Rules, id: WebhookPath, body: WebhookRotationRequest) -> Response:
-    """Give a webhook its next secret or key; messages are signed with both until the overlap ends."""
+    """Creates the next secret or key of a webhook. Messages are signed with both until the overlap ends."""
     overlap = timedelta(seconds=body.overlap_seconds)
     return write.run(body, lambda session: rules.rotate(session, write.subject, id, overlap))
 
 
 @router.post("/{id:name}:test", status_code=202, response_model=WebhookDelivery)
 def test_webhook(write: Write, id: WebhookPath) -> Response:
-    """Have a message of type `webhook.test` delivered to this webhook, whatever it is told of."""
+    """Sends a message of type `webhook.test` to this webhook, whatever its event types are."""
     return write.run(None, lambda session: service.send_test_event(session, write.subject, id))
 
 
 @router.post("/{id:name}:replay", status_code=202, response_model=ReplayedWebhookDeliveries)
 def replay_webhook(write: Write, id: WebhookPath, body: WebhookReplayRequest) -> Response:
-    """Send again what was delivered or given up, under the same ids."""
+    """Sends deliveries again that were delivered or given up, under the same ids."""
     delivery_ids = list(dict.fromkeys(body.delivery_ids))
     return write.run(
         body, lambda session: service.replay_deliveries(session, write.subject, id, delivery_ids)
@@ -108,7 +108,7 @@ def replay_webhook(write: Write, id: WebhookPath, body: WebhookReplayRequest) ->
 
 @router.post("/{id:name}:recover", status_code=202, response_model=RecoveredWebhookDeliveries)
 def recover_webhook(write: Write, id: WebhookPath, body: WebhookRecoveryRequest) -> Response:
-    """Send again everything since a time that was given up, under the same ids: after a receiver was down."""
+    """Sends deliveries again that were given up since a time, under the same ids."""
     return write.run(body, lambda session: service.recover_deliveries(session, write.subject, id, body.since))
 
 
@@ -116,9 +116,9 @@ def recover_webhook(write: Write, id: WebhookPath, body: WebhookRecoveryRequest)
 def list_webhook_deliveries(
     read: Read, id: WebhookPath, query: Annotated[WebhookDeliveryQuery, Query()]
 ) -> Response:
-    """A page of the deliveries to a webhook, the newest first, each with its attempts.
+    """Returns a page of the deliveries to a webhook, the newest first, each with its attempts.
 
-    The caller must be able to read what the webhook is told of, or what `event_type` names.
+    The caller must be able to read the events that the webhook is told of, or those that `event_type` names.
     """
     page = read.page(query, NEWEST_FIRST, "deliveries", id, query.state, query.event_type)
     with read.session() as session:

@@ -1,4 +1,4 @@
-"""The rules of webhooks: who is told what, under which secret, how often it is tried, and when that ends."""
+"""Rules of webhooks: their subjects, their secrets, and the deliveries of events to them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -34,14 +34,14 @@ from service.webhooks.signing import WebhookSignatureScheme
 from service.webhooks.tables import AttemptRow, DeliveryRow, WebhookRow
 
 MOST_WEBHOOKS: Final = 100
-"""Of a tenant: each is a delivery of every event."""
+"""Webhooks of a tenant at most, because each event is delivered to every one of them."""
 DELIVERIES_KEPT: Final = events.KEPT
 _EXPIRED_AT_ONCE: Final = 1000
 _SECRETS = "webhook secrets"
 
 
 def webhook_to_response(row: WebhookRow) -> dict[str, Any]:
-    """A webhook as callers see it."""
+    """Returns a webhook as callers see it."""
     members: dict[str, Any] = {
         "id": row.id,
         "url": row.url,
@@ -65,7 +65,7 @@ def webhook_to_response(row: WebhookRow) -> dict[str, Any]:
 
 
 def delivery_to_response(row: DeliveryRow, attempts: Sequence[AttemptRow]) -> dict[str, Any]:
-    """A delivery as callers see it."""
+    """Returns a delivery as callers see it."""
     members: dict[str, Any] = {
         "id": row.id,
         "webhook_id": row.webhook_id,
@@ -86,7 +86,7 @@ def _attempt_to_response(row: AttemptRow) -> dict[str, Any]:
 
 
 def get_webhook(session: Reader | Writer, tenant_id: str, webhook_id: str) -> WebhookRow:
-    """A webhook of a tenant."""
+    """Returns a webhook of a tenant. Raises :class:`WebhookNotFound` if there is none."""
     row = repository.get_webhook(session, tenant_id, webhook_id)
     if row is None:
         raise WebhookNotFound
@@ -94,7 +94,7 @@ def get_webhook(session: Reader | Writer, tenant_id: str, webhook_id: str) -> We
 
 
 def lock_webhook(session: Writer, tenant_id: str, webhook_id: str) -> WebhookRow:
-    """A webhook of a tenant that nobody else changes until the transaction ends."""
+    """Returns a webhook of a tenant, locked until the transaction ends. Raises :class:`WebhookNotFound`."""
     row = repository.lock_webhook(session, tenant_id, webhook_id)
     if row is None:
         raise WebhookNotFound
@@ -103,25 +103,25 @@ def lock_webhook(session: Writer, tenant_id: str, webhook_id: str) -> WebhookRow
 
 @dataclass(frozen=True, slots=True)
 class Webhooks:
-    """The rules of a service: what hides its secrets, and whom it calls."""
+    """Rules of webhooks with the cipher of their secrets and the client that calls receivers."""
 
     cipher: Cipher
     outbound: OutboundClient
     public_url: str = ""
-    """Where the pages of the service are; empty where it does not know."""
+    """URL of the pages of the service. Empty if the service does not know its own address."""
 
     @classmethod
     def from_keyring(cls, keyring: Keyring, outbound: OutboundClient, public_url: str = "") -> "Webhooks":
-        """The rules under a service's secret."""
+        """Returns the rules with the cipher that the keyring of a service derives."""
         return cls(Cipher(keyring.derive_key(_SECRETS)), outbound, public_url.rstrip("/"))
 
     def create(self, session: Writer, subject: Principal, body: WebhookRequest) -> WriteOutcome:
-        """Store a new webhook."""
+        """Stores a new webhook."""
         types = [] if body.event_types is MISSING else sorted(set(body.event_types))
         reading.check_readable(subject, types, "/event_types")
         self._check_url(body.url)
         if repository.count_webhooks(session, subject.tenant_id) >= MOST_WEBHOOKS:
-            raise TooManyWebhooks(f"A tenant has {MOST_WEBHOOKS} webhooks at most")
+            raise TooManyWebhooks(f"A tenant has {MOST_WEBHOOKS} webhooks at most.")
         webhook_id, secret = uuid4().hex, signing.generate_secret()
         row = WebhookRow(
             tenant_id=subject.tenant_id,
@@ -145,7 +145,10 @@ class Webhooks:
     def change(
         self, session: Writer, subject: Principal, webhook_id: str, body: WebhookPatch, if_match: str
     ) -> WriteOutcome:
-        """Change members of a webhook; whoever says where to tell of what is told it from then on."""
+        """Changes members of a webhook.
+
+        If the URL or the event types change, the webhook is told on behalf of ``subject`` from then on.
+        """
         row = _lock_matching_row(session, subject.tenant_id, webhook_id, if_match)
         before = webhook_to_response(row)
         if body.event_types is not MISSING:
@@ -170,9 +173,9 @@ class Webhooks:
     def rotate(
         self, session: Writer, subject: Principal, webhook_id: str, overlap: timedelta
     ) -> WriteOutcome:
-        """Give a webhook its next secret; messages are signed with the one before too for ``overlap``.
+        """Creates the next secret of a webhook. The previous one signs messages too for ``overlap``.
 
-        A second rotation inside the overlap replaces the next secret and leaves the first alone, so that a
+        A second rotation within the overlap replaces the next secret and keeps the previous one, so that a
         lost answer costs nothing.
         """
         row = lock_webhook(session, subject.tenant_id, webhook_id)
@@ -190,7 +193,7 @@ class Webhooks:
         return _build_change(session, row, before, secret=secret)
 
     def decrypt_live_secrets(self, row: WebhookRow, time: datetime) -> list[bytes]:
-        """What messages are signed with, the newest first."""
+        """Returns the secrets that messages are signed with, the newest first."""
         live = [row.secret]
         is_rotating = row.rotation_ends_at is not None and time < row.rotation_ends_at
         if is_rotating and row.previous_secret is not None:
@@ -209,14 +212,14 @@ def _build_public_key(scheme: str, secret: bytes) -> str | None:
 
 
 def delete_webhook(session: Writer, subject: Principal, webhook_id: str, if_match: str) -> WriteOutcome:
-    """No such webhook any more."""
+    """Deletes a webhook."""
     row = _lock_matching_row(session, subject.tenant_id, webhook_id, if_match)
     repository.delete_webhook(session, row)
     return WriteOutcome(resource=f"webhooks/{webhook_id}", status=204, before=webhook_to_response(row))
 
 
 def send_test_event(session: Writer, subject: Principal, webhook_id: str) -> WriteOutcome:
-    """Have a message delivered that tells of nothing."""
+    """Adds the delivery of a test event."""
     tenant_id = subject.tenant_id
     row = _lock_enabled_webhook(session, tenant_id, webhook_id)
     delivery_id, event_id = uuid4().hex, uuid4().hex
@@ -232,14 +235,14 @@ def send_test_event(session: Writer, subject: Principal, webhook_id: str) -> Wri
 def replay_deliveries(
     session: Writer, subject: Principal, webhook_id: str, delivery_ids: Sequence[str]
 ) -> WriteOutcome:
-    """Send again what was delivered or given up."""
+    """Sends deliveries again that were delivered or given up."""
     tenant_id = subject.tenant_id
     row = _lock_enabled_webhook(session, tenant_id, webhook_id)
     reading.check_readable(subject, row.event_types)
     found = repository.get_deliveries(session, tenant_id, webhook_id, delivery_ids)
     for position, delivery_id in enumerate(delivery_ids):
         if delivery_id not in found:
-            detail = "the webhook has no such delivery"
+            detail = "The webhook has no delivery of this id."
             raise DeliveryNotFound("", FieldError(f"/delivery_ids/{position}", "NOT_FOUND", detail))
         reading.check_readable(subject, [found[delivery_id].event_type], f"/delivery_ids/{position}")
     repository.requeue_deliveries(session, tenant_id, webhook_id, delivery_ids)
@@ -248,7 +251,7 @@ def replay_deliveries(
 
 
 def recover_deliveries(session: Writer, subject: Principal, webhook_id: str, since: datetime) -> WriteOutcome:
-    """Send again everything since a time that was given up; what was sent again already is left alone."""
+    """Sends all deliveries again that were given up since a time, except those that already wait again."""
     row = _lock_enabled_webhook(session, subject.tenant_id, webhook_id)
     reading.check_readable(subject, row.event_types)
     body = {"delivery_count": repository.requeue_failed(session, row.tenant_id, row.id, since)}
@@ -263,7 +266,7 @@ def list_deliveries(
     query: WebhookDeliveryQuery,
     page: Page[repository.PageCursor | None],
 ) -> list[dict[str, Any]]:
-    """Deliveries to a webhook, of kinds that ``subject`` may read, with their attempts."""
+    """Returns deliveries to a webhook, of event types that ``subject`` may read, with their attempts."""
     tenant_id = subject.tenant_id
     webhook = get_webhook(session, tenant_id, webhook_id)
     reading.check_readable(subject, query.event_type or webhook.event_types)
@@ -281,7 +284,7 @@ def list_deliveries(
 
 
 def publish_event(session: Writer, tenant_id: str, event_id: str) -> int:
-    """Have an event delivered to every webhook that wants and may have it; their number."""
+    """Adds deliveries of an event to the webhooks that are subscribed and allowed; returns their number."""
     event = events.get_event(session, tenant_id, event_id)
     if event is None:
         return 0
@@ -300,13 +303,13 @@ def publish_event(session: Writer, tenant_id: str, event_id: str) -> int:
 
 
 def list_subscribed_tenants(session: Reader, event_type: str) -> frozenset[str]:
-    """The tenants that have a webhook which is told of a type of event."""
+    """Returns the tenants with a webhook that is subscribed to a type of event."""
     rows = repository.list_subscriptions(session)
     return frozenset(tenant_id for tenant_id, types in rows if not types or event_type in types)
 
 
 def expire_deliveries(session: Writer) -> int:
-    """Delete deliveries that nobody asks for any more; their number."""
+    """Deletes deliveries that are past their retention, and returns their number."""
     before = leases.read_database_time(session) - DELIVERIES_KEPT
     return repository.delete_expired_deliveries(session, before, _EXPIRED_AT_ONCE)
 
@@ -320,7 +323,7 @@ def _lock_matching_row(session: Writer, tenant_id: str, webhook_id: str, if_matc
 def _lock_enabled_webhook(session: Writer, tenant_id: str, webhook_id: str) -> WebhookRow:
     row = lock_webhook(session, tenant_id, webhook_id)
     if row.disabled_at is not None:
-        raise WebhookDisabled("Enable the webhook first")
+        raise WebhookDisabled("Enable the webhook first.")
     return row
 
 
@@ -355,6 +358,6 @@ def _build_change(
 
 
 def disable_webhook(session: Writer, row: WebhookRow, reason: str) -> None:
-    """Tell a webhook nothing more."""
+    """Disables a webhook and cancels its waiting deliveries."""
     row.disabled_at, row.disabled_reason, row.paused_until = leases.read_database_time(session), reason, None
     repository.cancel_waiting_deliveries(session, row)

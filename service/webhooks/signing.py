@@ -13,30 +13,30 @@ if TYPE_CHECKING:
 PREFIX = "whsec_"
 PUBLIC_KEY_PREFIX = "whpk_"
 _SECRET_BYTES = 32
-"""What Ed25519 has, and HMAC of SHA-256 can use."""
+"""Bytes of an Ed25519 key, which HMAC-SHA256 can use as well."""
 
 
 class WebhookSignatureScheme(StrEnum):
-    """How messages are signed."""
+    """Scheme by which messages are signed."""
 
     V1 = "v1"
-    """HMAC-SHA256: the receiver has the secret too."""
+    """HMAC-SHA256. The receiver has the secret too."""
     V1A = "v1a"
-    """Ed25519: the receiver has a public key, with which it can sign nothing."""
+    """Ed25519. The receiver has a public key, with which it can sign nothing."""
 
 
 def generate_secret() -> bytes:
-    """A fresh secret, of either scheme."""
+    """Returns a new secret, for either scheme."""
     return secrets.token_bytes(_SECRET_BYTES)
 
 
 def format_secret(secret: bytes) -> str:
-    """A secret as receivers of v1 are given it."""
+    """Returns a secret as receivers of `v1` are given it."""
     return PREFIX + base64.b64encode(secret).decode()
 
 
 def derive_public_key(secret: bytes) -> str:
-    """The key as receivers of v1a are given it."""
+    """Returns the public key of a secret as receivers of `v1a` are given it."""
     return (
         PUBLIC_KEY_PREFIX
         + base64.b64encode(_load_private_key(secret).public_key().public_bytes_raw()).decode()
@@ -50,7 +50,7 @@ def compute_signature(
     body: bytes,
     scheme: str = WebhookSignatureScheme.V1,
 ) -> str:
-    """The signature of one message under one secret."""
+    """Returns the signature of one message under one secret."""
     signed = b"%s.%d.%s" % (message_id.encode(), timestamp, body)
     sign = _sign_ed25519 if scheme == WebhookSignatureScheme.V1A else _compute_hmac
     return f"{scheme},{base64.b64encode(sign(secret, signed)).decode()}"
@@ -77,7 +77,7 @@ def build_headers(
     body: bytes,
     scheme: str = WebhookSignatureScheme.V1,
 ) -> dict[str, str]:
-    """The header fields of a message, signed under every secret that is ``live``."""
+    """Returns the header fields of a message, signed under every secret that is ``live``."""
     signatures = (compute_signature(secret, message_id, timestamp, body, scheme) for secret in live)
     return {
         "webhook-id": message_id,

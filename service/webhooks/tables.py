@@ -1,4 +1,4 @@
-"""Webhooks, what is to be delivered to them, and every attempt."""
+"""Tables of webhooks, of deliveries to them, and of attempts."""
 
 from datetime import datetime
 
@@ -15,7 +15,7 @@ _RUNS = text(f"state = '{RUNNING}'")
 
 
 class WebhookRow(Base):
-    """Where a tenant wants to be told of events. Secrets are encrypted under the service's own."""
+    """Address at which a tenant is told of events. Secrets are encrypted under the service's own."""
 
     __tablename__ = "webhooks"
 
@@ -24,32 +24,32 @@ class WebhookRow(Base):
     url: Mapped[str] = mapped_column(Text)
     description: Mapped[str | None] = mapped_column(Text)
     event_types: Mapped[list[str]] = mapped_column(Json)
-    """Of which events; of every one if there is none."""
+    """Event types that it is told of. Empty for all."""
     signature_scheme: Mapped[str] = mapped_column(String(10))
     public_key: Mapped[str | None] = mapped_column(String(100))
-    """That of the secret, where receivers check signatures without it."""
+    """Public key of the secret, if receivers check signatures without the secret."""
     secret: Mapped[bytes] = mapped_column(LargeBinary, info=SECRET)
     previous_secret: Mapped[bytes | None] = mapped_column(LargeBinary, info=SECRET)
     rotation_ends_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
-    """Until when messages are signed with the previous secret too."""
+    """Time until which messages are signed with the previous secret too."""
     disabled_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
     disabled_reason: Mapped[str | None] = mapped_column(String(20))
     failing_since: Mapped[datetime | None] = mapped_column(UtcDateTime)
-    """The first failure since the last success."""
+    """Time of the first failure since the last success."""
     succeeded_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
     paused_until: Mapped[datetime | None] = mapped_column(UtcDateTime)
-    """Until when the receiver is left alone."""
+    """Time until which nothing is sent to the receiver."""
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)
     created_by: Mapped[str] = mapped_column(String(300))
     on_behalf_of: Mapped[str] = mapped_column(String(300))
-    """Name of the subject that last said where to tell of what."""
+    """Name of the subject that last set the URL or the event types."""
     scopes: Mapped[list[str]] = mapped_column(Json)
-    """Those that it had then."""
+    """Scopes that the subject had then."""
     version: Mapped[int] = mapped_column(BigInteger)
 
 
 class DeliveryRow(LeasedColumns, Base):
-    """One event for one webhook: leased to whoever sends it."""
+    """Delivery of one event to one webhook, leased to the process that sends it."""
 
     __tablename__ = "webhook_deliveries"
     __table_args__ = (
@@ -65,13 +65,13 @@ class DeliveryRow(LeasedColumns, Base):
     event_id: Mapped[str] = mapped_column(String(100))
     event_type: Mapped[str] = mapped_column(String(100))
     failures: Mapped[int] = mapped_column(Integer, default=0)
-    """Attempts that failed since it was asked for, or replayed."""
+    """Attempts that failed since the delivery was added or replayed."""
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)
     finished_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
 
 
 class AttemptRow(Base):
-    """One attempt, under the token of the lease that it was made with."""
+    """Attempt of a delivery, numbered by the token of the lease that it was made under."""
 
     __tablename__ = "webhook_attempts"
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from service.protocol.work import DecodeLoopWork, TrainingStepWork
+from service.protocol.work.training import DecodeLoopWork, TrainingStepWork
 from service.worker.cuda import numbers
 from service.worker.host import usable_processors
 

@@ -100,7 +100,7 @@ def test_references_hold():
 
 
 def test_what_there_is():
-    assert len(rows("accelerators")) == 54
+    assert len(rows("accelerators")) >= 50
     assert len(rows("models")) >= 120
     assert len(rows("grids")) == 288
     kinds = {row["kind"] for row in rows("links")}

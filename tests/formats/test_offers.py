@@ -129,6 +129,11 @@ class TestNames:
     def test_a_catalog_without_the_accelerator_has_none(self):
         assert resolve_accelerator(build_accelerators({}), "H100").code == "UNKNOWN_ACCELERATOR"
 
+    def test_an_alias_of_a_row_is_its_name_without_a_rule(self):
+        known = build_accelerators({"x9": (96.0, ("Example X9 96GB", "NVIDIA X9-96GB"))})
+        for name in ("x9", "Example X9 96GB", "X9 96GB"):
+            assert resolve_accelerator(known, name, memory_gb=96) == NamedAccelerator("x9")
+
     def test_a_name_of_two_rows_means_neither(self):
         both = build_accelerators({"one": (None, ("X1",)), "two": (None, ("X1",))})
         assert resolve_accelerator(both, "X1").code == "UNKNOWN_ACCELERATOR"

@@ -1,6 +1,7 @@
 """How much work each kind is, against loops that count."""
 
 import math
+from importlib import import_module
 
 import pytest
 from hypothesis import given
@@ -8,7 +9,9 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
 from service.protocol.suites import Benchmark
-from service.protocol.work import BenchmarkWork
+from service.protocol.work import WORK_KINDS, BenchmarkWork
+from service.protocol.work.base import Work
+from service.worker import cpu, cuda
 
 sides = st.integers(1, 7)
 ADAPTER = TypeAdapter(BenchmarkWork)
@@ -167,3 +170,14 @@ def test_a_reading_is_the_figure(metric, load):
 def test_a_suite_can_ask_for_nothing_else(work):
     with pytest.raises(ValidationError):
         ADAPTER.validate_python(work)
+
+
+@pytest.mark.parametrize("kind", WORK_KINDS.values(), ids=WORK_KINDS)
+def test_a_kind_counts_its_own_work(kind):
+    assert kind.count_work is not Work.count_work
+
+
+def test_a_kind_is_measured_by_the_module_of_its_name():
+    assert cuda.PREPARE.keys() == WORK_KINDS.keys()
+    assert all(callable(import_module(f"service.worker.cuda.{kind}").prepare) for kind in cuda.PREPARE)
+    assert all(callable(import_module(f"service.worker.cpu.{kind}").prepare) for kind in cpu.PREPARE)

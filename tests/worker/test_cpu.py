@@ -13,7 +13,7 @@ from pydantic import MISSING
 from service.protocol.results import BenchmarkResultReport
 from service.worker import cpu
 from service.worker.benchmark import Unsupported
-from service.worker.cpu import blas, cache, host_timed, storage, stream, training
+from service.worker.cpu import blas, cache_stream, host_timed, storage, stream, training_step
 from service.worker.host import file_system, usable_processors
 from service.worker.measure import measure_repeat
 from tests.worker.machines import benchmark, task
@@ -84,7 +84,7 @@ COMPUTED = [
 @pytest.fixture(autouse=True)
 def small_machine(monkeypatch, tmp_path):
     """A cache of which a few sets are four times, so that there is a rotation but no large buffer."""
-    for module in (host_timed, cache):
+    for module in (host_timed, cache_stream):
         monkeypatch.setattr(module, "last_level_cache_bytes", lambda: 100_000)
     monkeypatch.setattr(host_timed, "available_memory_bytes", lambda: 2**30)
     monkeypatch.setenv("TMPDIR", str(tmp_path))
@@ -212,12 +212,12 @@ def test_a_step_that_is_left_out_or_wrong_is_noticed(monkeypatch, name):
     with prepared(TRAINING) as found:
         found.execute(2)
         assert found.check().passed
-        real = training.CpuTrainingStep._backward_matrix
+        real = training_step.CpuTrainingStep._backward_matrix
         wrong = {
             "_update_weights": lambda *_: None,
             "_backward_matrix": lambda *arguments: real(*arguments) * np.float32(1.01),
         }
-        monkeypatch.setattr(training.CpuTrainingStep, name, wrong[name])
+        monkeypatch.setattr(training_step.CpuTrainingStep, name, wrong[name])
         found.execute(1)
         assert not found.check().passed
 
@@ -226,13 +226,13 @@ def test_micro_batches_and_recomputation_change_no_gradient():
     """Two halves of a batch give the mean of it, and a layer that goes forward again the same."""
     gradients = []
     for change in ({"accumulation_steps": 2}, {"accumulation_steps": 2, "recomputation": "full"}):
-        step = training.CpuTrainingStep(benchmark({**TRAINING, **change}).work, SEED)
+        step = training_step.CpuTrainingStep(benchmark({**TRAINING, **change}).work, SEED)
         step.run()
         gradients.append(step.gradients)
-    whole = training.CpuTrainingStep(benchmark(TRAINING).work, SEED)
+    whole = training_step.CpuTrainingStep(benchmark(TRAINING).work, SEED)
     layer, x = whole._forward_layer(0, whole.weights["table"][whole.ids[0]][:, :-1])
     assert {part.dtype for part in (*layer, x, whole._backward_layer(0, layer, x))} == {np.dtype(np.float32)}
-    whole = training.CpuTrainingStep(benchmark(TRAINING).work, SEED)
+    whole = training_step.CpuTrainingStep(benchmark(TRAINING).work, SEED)
     whole.run_micro_batch(whole.ids.reshape(4, -1), 1)
     for name, found in whole.gradients.items():
         assert np.array_equal(gradients[0][name], gradients[1][name])

@@ -5,7 +5,7 @@ import pytest
 
 from service.worker import gradients
 from service.worker.benchmark import Unsupported
-from service.worker.cpu import cache, optimizer
+from service.worker.cpu import cache_stream, optimizer_step
 from service.worker.cpu import gradients as measured
 from tests.worker.test_cpu import checked, identify, prepared, small_machine
 
@@ -51,9 +51,9 @@ def test_work_that_is_left_out_is_noticed(monkeypatch, work, left_out):
 
 
 def test_passes_that_are_left_out_are_noticed(monkeypatch):
-    passes = cache._build_task
+    passes = cache_stream._build_task
     monkeypatch.setattr(
-        cache, "_build_task", lambda work, *rest: passes(work.model_copy(update={"passes": 4}), *rest)
+        cache_stream, "_build_task", lambda work, *rest: passes(work.model_copy(update={"passes": 4}), *rest)
     )
     assert not checked(READ).passed
 
@@ -93,11 +93,11 @@ def test_bf16_is_rounded_to_nearest_and_even():
 
 
 def test_a_step_in_blocks_is_the_formula_bit_by_bit():
-    drawn = optimizer._generate_arrays(np.random.default_rng(3), 1000, with_squares=True)
+    drawn = optimizer_step._generate_arrays(np.random.default_rng(3), 1000, with_squares=True)
     arrays = {name: array.copy() for name, array in drawn.items()}
     rule = gradients.RULES["adamw"].to_fp32()
-    scratch = optimizer._allocate_scratch()
-    optimizer._build_task(rule, arrays, slice(0, 1000), scratch)()
+    scratch = optimizer_step._allocate_scratch()
+    optimizer_step._build_task(rule, arrays, slice(0, 1000), scratch)()
     states = (drawn["master"], drawn["m"], drawn["v"])
     wanted = gradients.apply_rule(rule, gradients.decode_bf16(drawn["gradient"]), *states)
     for name, values in zip(("master", "m", "v"), wanted, strict=True):
@@ -118,6 +118,6 @@ def test_what_does_not_fit_is_unsupported(work, reason):
 
 
 def test_a_cache_of_unknown_size_is_no_cache_to_measure(monkeypatch):
-    monkeypatch.setattr(cache, "last_level_cache_bytes", lambda: None)
+    monkeypatch.setattr(cache_stream, "last_level_cache_bytes", lambda: None)
     with pytest.raises(Unsupported, match="size of its cache"), prepared(READ):
         pass

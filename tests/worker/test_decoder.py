@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from service.protocol.work import DecodeLoopWork, TrainingStepWork
+from service.protocol.work.training import DecodeLoopWork, TrainingStepWork
 from service.worker import decoder
 from service.worker.decoder import (
     SeededWeights,

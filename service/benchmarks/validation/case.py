@@ -1,4 +1,4 @@
-"""What the rules look at: one result with everything around it. Pure; what is unknown is None."""
+"""Case of validation: one result with everything that rules read of it. What is unknown is None."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeVar
 from pydantic import MISSING
 
 from service.benchmarks.datasheets import Datasheet
-from service.benchmarks.validation.limits import ON_HOST, SpreadLimits, resolve_limits
+from service.benchmarks.validation.limits import SpreadLimits, resolve_limits
 from service.benchmarks.verdicts import RuleFinding, UncheckedRule
 from service.protocol.nodes import NodeAccelerator
 from service.protocol.results import BenchmarkMeasurement, BenchmarkResultReport, DeviceTelemetry
@@ -18,31 +18,16 @@ from service.protocol.work import BenchmarkWork
 
 T = TypeVar("T")
 RuleOutcomes = Iterator[RuleFinding | UncheckedRule]
-"""What a rule says: nothing where all is well or it does not apply."""
+"""Findings of a rule. There are none if all is well or the rule does not apply."""
 
-MOVING = frozenset(
-    {
-        "stream",
-        "strided_read",
-        "occupancy",
-        "optimizer_step",
-        "gradient_accumulation",
-        "gradient_compression",
-    }
-)
-"""Kinds of work that are bound by the device's memory."""
-COMPUTING = frozenset({"gemm", "attention", "fft", "divergence", "training_step", "decode_loop"})
-ON_CHIP = frozenset({"cache_stream", "bank_conflict"})
-KERNELS = MOVING | COMPUTING | ON_CHIP
-"""Kinds of work that kernels do, at the clock of the multiprocessors."""
 TIMER_STEP_NS = {"host_clock": 1, "cuda_event": 500, "nvml": 1}
-"""Of events about half a microsecond (CUDA Runtime API, cudaEventElapsedTime)."""
+"""Resolution of each timer, of events about half a microsecond (CUDA Runtime API, cudaEventElapsedTime)."""
 LEAST_BITS = 64.0
-"""Samples that say less than this may be equal by chance."""
+"""Bits of samples below which they may be equal by chance."""
 
 
 def get_known(value: "T | MISSING") -> T | None:
-    """A member of a record; None where it is absent."""
+    """Returns a member of a record, or None if it is absent."""
     return None if value is MISSING else value
 
 
@@ -61,7 +46,7 @@ class SiblingResult(NamedTuple):
 
 
 class EarlierResults(NamedTuple):
-    """What is known of other results of the tenant that look like this one."""
+    """Other results of the tenant that are equal to this one."""
 
     with_these_samples: str | None = None
     """Id of a result with the same samples in the same order."""
@@ -71,95 +56,95 @@ class EarlierResults(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ValidationCase:
-    """One result that has a measurement, and what the service knows around it."""
+    """One result that has a measurement, and all that the service knows around it."""
 
     result: BenchmarkResultReport
     measurement: BenchmarkMeasurement
     figure: float
     summary: SampleStatistics
     lease: str
-    """As it was at receipt: ``current``, ``late`` or ``unknown``."""
+    """State of the lease at receipt: ``current``, ``late`` or ``unknown``."""
     is_displaced: bool = False
-    """Whether another result came first for the same repeat."""
+    """True if another result came first for the same repeat."""
     received_at: datetime
     granted_at: datetime | None = None
-    """When the lease was granted."""
+    """Time at which the lease was granted."""
     is_inventory_known: bool = True
     accelerator: NodeAccelerator | None = None
-    """As the inventory describes it."""
+    """Accelerator as the inventory describes it."""
     datasheet: Datasheet | None = None
     siblings: Sequence[SiblingResult] = ()
-    """The other results of the attempt."""
+    """Other results of the attempt."""
     peers: Sequence[float] = ()
-    """Accepted figures of other nodes with equal hardware for equal work, one a node."""
+    """Accepted figures of other nodes with equal hardware for equal work, one for each node."""
     earlier: EarlierResults = field(default_factory=EarlierResults)
 
     @property
     def work(self) -> BenchmarkWork:
-        """What one execution does."""
+        """Work of one execution."""
         return self.result.benchmark.work
 
     @property
     def is_accelerator(self) -> bool:
-        """Whether an accelerator was measured: a processor, and the host beside one, are asked less."""
-        return self.result.device == "cuda" and self.work.kind not in ON_HOST
+        """True if an accelerator was measured. Fewer rules apply to a processor, or to the host of one."""
+        return self.result.device == "cuda" and not self.work.is_on_host
 
     @property
     def limits(self) -> SpreadLimits:
-        """How far samples and repeats may spread."""
-        return resolve_limits(self.result.device, self.work.kind)
+        """Limits of the spread of samples and repeats."""
+        return resolve_limits(self.result.device, is_on_host=self.work.is_on_host)
 
     @property
     def telemetry(self) -> DeviceTelemetry | None:
-        """The device over the timed window."""
+        """Readings of the device over the timed window."""
         return get_known(self.measurement.telemetry)
 
     @property
     def clock_offset_seconds(self) -> float | None:
-        """The service's clock less the node's."""
+        """Clock of the service less the clock of the node."""
         return get_known(self.result.clock_offset_seconds)
 
     @property
     def elapsed_seconds(self) -> float:
-        """How long the process measured, by a clock that is never set."""
+        """Seconds that the process measured, by a clock that is never set."""
         return self.result.finished_monotonic_seconds - self.result.started_monotonic_seconds
 
     @property
     def execution_seconds(self) -> float | None:
-        """Middle time of one execution; None of readings."""
+        """Median seconds of one execution. None of readings."""
         return self.summary.median if self.measurement.samples_ns else None
 
     @property
     def flops_per_second(self) -> float:
-        """FLOP of one execution over its time; 0 where none are counted."""
+        """FLOP of one execution over its time. 0 if none are counted."""
         return self.work.count_work().flops / self.execution_seconds if self.execution_seconds else 0.0
 
     @property
     def bytes_per_second(self) -> float:
-        """Bytes of one execution over its time; 0 where none are counted."""
+        """Bytes of one execution over its time. 0 if none are counted."""
         return self.work.count_work().moved_bytes / self.execution_seconds if self.execution_seconds else 0.0
 
     @property
     def index(self) -> int | None:
-        """Which accelerator of the node."""
+        """Index of the accelerator within the node."""
         return get_known(self.result.accelerator_index)
 
     @property
     def device_siblings(self) -> list[SiblingResult]:
-        """Those that were measured on the same device."""
+        """Siblings that were measured on the same device."""
         return [sibling for sibling in self.siblings if sibling.accelerator_index == self.index]
 
     @property
     def repeats(self) -> list[SiblingResult]:
-        """The other repeats of the same benchmark on the same device."""
+        """Other repeats of the same benchmark on the same device."""
         name = self.result.benchmark.name
         return [sibling for sibling in self.device_siblings if sibling.benchmark == name]
 
 
 def compute_information_bits(measurement: BenchmarkMeasurement, summary: SampleStatistics) -> float:
-    """How much the samples say: their number times the bits of each within the interquartile range.
+    """Returns the bits of all samples: their number times the bits of each within the interquartile range.
 
-    Times as exact as their timer; two measurements that agree in 64 bits are one.
+    Times are as exact as their timer. Two measurements that agree in 64 bits are the same one.
     """
     steps = (summary.q3 - summary.q1) * measurement.inner_iterations * 1e9 / TIMER_STEP_NS[measurement.timer]
     return summary.size * log2(steps) if measurement.samples_ns and steps > 1 else 0.0

@@ -1,27 +1,22 @@
-"""Conditions: whether what was measured is the device alone, at its own clocks, on data like those of use.
+"""Conditions: the device was measured alone, at its own clocks, on data like those of use.
 
-Asked of accelerators; of a processor only that its data are no zeros.
+They are asked of accelerators. Of a processor only the data are checked.
 """
 
 import re
 from typing import Final
 
-from service.benchmarks.validation.case import (
-    COMPUTING,
-    KERNELS,
-    MOVING,
-    RuleOutcomes,
-    ValidationCase,
-    get_known,
-)
+from service.benchmarks.validation.case import RuleOutcomes, ValidationCase, get_known
 from service.benchmarks.verdicts import ResultVerdict, RuleFinding, UncheckedRule
 from service.protocol.nodes import NodeAccelerator
 from service.protocol.results import DeviceTelemetry
+from service.protocol.work.device import PowerWork
+from service.protocol.work.links import HostLinkWork
 
 THROTTLED_SHARE = 0.01
-"""Of the window (benchmark-worker.md, 10.5, stage 4)."""
+"""Share of the window (benchmark-worker.md, 10.5, stage 4)."""
 LOWEST_CLOCK_SHARE = 0.75
-"""Of the default clock, below which nvbench throws a sample away (2.1)."""
+"""Share of the default clock below which nvbench throws a sample away (2.1)."""
 _RANDOM = re.compile(r"normal|uniform|random", re.IGNORECASE)
 _CONSTANT = re.compile(r"\b(zeros?|ones|constants?|empty)\b", re.IGNORECASE)
 _THERMAL = {"sw_thermal", "hw_thermal", "hw_power_brake"}
@@ -29,7 +24,7 @@ _THERMAL_REASONS: Final = frozenset({"sw-thermal", "hw-thermal", "hw-power-brake
 
 
 def check_conditions(case: ValidationCase) -> RuleOutcomes:
-    """Data, throttling, clocks, neighbours, errors of memory and the width of the link."""
+    """Checks data, throttling, clocks, other processes, errors of memory and the width of the link."""
     yield from _check_constant_data(case)
     if not case.is_accelerator:
         return
@@ -48,12 +43,9 @@ def check_conditions(case: ValidationCase) -> RuleOutcomes:
 
 def _check_constant_data(case: ValidationCase) -> RuleOutcomes:
     """``conditions.constant_data``: zeros draw less power and run faster, 13% on H200 (pitfall 1)."""
-    data, work = case.measurement.data, case.work
-    needs_numbers = work.kind in COMPUTING | MOVING - {"divergence", "occupancy"} or (
-        work.kind == "power" and work.load in {"gemm", "decode"}
-    )
+    data = case.measurement.data
     is_constant = bool(_CONSTANT.search(data))
-    if case.is_accelerator and needs_numbers:
+    if case.is_accelerator and case.work.needs_random_data:
         is_constant = is_constant or not _RANDOM.search(data)
     if is_constant:
         detail = "the data are not random: fewer bits flip than in use"
@@ -61,7 +53,7 @@ def _check_constant_data(case: ValidationCase) -> RuleOutcomes:
 
 
 def _check_throttled(case: ValidationCase, telemetry: DeviceTelemetry) -> RuleOutcomes:
-    """``conditions.throttled``: held down by heat or the power supply for over 1% of the window."""
+    """``conditions.throttled``: the clock is lower for heat or the power supply for over 1% of the window."""
     seconds = [get_known(getattr(telemetry.throttle_seconds, name)) for name in sorted(_THERMAL)]
     counted = [one for one in seconds if one is not None]
     share = sum(counted) / telemetry.window_seconds if telemetry.window_seconds else 0.0
@@ -69,11 +61,11 @@ def _check_throttled(case: ValidationCase, telemetry: DeviceTelemetry) -> RuleOu
         detail = "share of the window at a lower clock for heat or the power supply"
         yield RuleFinding("conditions.throttled", ResultVerdict.SUSPECT, detail, share, THROTTLED_SHARE)
     elif len(counted) < len(seconds):
-        # Readings that saw a reason say that there was one; that they saw none says little.
+        # A reading that saw a reason proves it. Readings that saw none prove little.
         if _THERMAL_REASONS.intersection(telemetry.throttle_reasons):
             detail = "a reading saw it held down for heat or the power supply"
             yield RuleFinding("conditions.throttled", ResultVerdict.SUSPECT, detail)
-        elif case.work.kind in KERNELS or case.work.kind == "power":
+        elif case.work.kernel_bound or isinstance(case.work, PowerWork):
             yield UncheckedRule("conditions.throttled", "the driver does not count every kind of throttling")
 
 
@@ -87,8 +79,8 @@ def _check_power_capped(telemetry: DeviceTelemetry) -> RuleOutcomes:
 
 
 def _check_low_clock(case: ValidationCase, telemetry: DeviceTelemetry) -> RuleOutcomes:
-    """``conditions.low_clock``: below 75% of the default clock though the power limit did not ask for it."""
-    if case.work.kind not in KERNELS:
+    """``conditions.low_clock``: below 75% of the default clock, and the power limit did not ask for it."""
+    if not case.work.kernel_bound:
         return
     part = case.accelerator
     default = part and (get_known(part.sm_clock_application_hz) or get_known(part.sm_clock_maximum_hz))
@@ -138,8 +130,8 @@ def _check_partitioned(part: NodeAccelerator) -> RuleOutcomes:
 
 
 def _check_link_width(case: ValidationCase, part: NodeAccelerator) -> RuleOutcomes:
-    """``conditions.narrow_link``: copies over fewer lanes or an older generation than there are."""
-    if case.work.kind != "host_link" or case.telemetry is None:
+    """``conditions.narrow_link``: copies go over fewer lanes or an older generation than there are."""
+    if not isinstance(case.work, HostLinkWork) or case.telemetry is None:
         return
     pairs = (
         ("lanes", case.telemetry.pcie_width, part.pcie_width_maximum),

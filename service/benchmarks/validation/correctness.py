@@ -1,24 +1,20 @@
-"""Correctness: whether what was computed is right, and follows from the seed of this run."""
+"""Correctness: the result of the work is right and follows from the seed of this run."""
 
 from service.benchmarks.validation.case import RuleOutcomes, ValidationCase, get_known
 from service.benchmarks.verdicts import ResultVerdict, RuleFinding, UncheckedRule
 
 LOOSEST_TOLERANCE = 1.0
-"""Zeros are off by the whole scale of the result: this tolerance would let them pass."""
-ALWAYS_CHECKED = frozenset({"gemm", "fft", "stream", "strided_read"})
-"""Kinds that the worker never leaves unchecked."""
-NOTHING_COMPUTED = frozenset({"launch_latency", "power", "capacity", "context_memory", "external_tool"})
+"""Tolerance that would let zeros pass, which are off by the whole scale of the result."""
 
 
 def check_correctness(case: ValidationCase) -> RuleOutcomes:
-    """The comparison with the reference, and the checksum under other seeds."""
+    """Checks the comparison with the reference, and the checksum under other seeds."""
     found = get_known(case.measurement.correctness)
-    kind = case.work.kind
     if found is None:
-        if kind in ALWAYS_CHECKED:
+        if case.work.comparison == "always":
             detail = "the worker checks every work of this kind; this record says nothing of it"
             yield RuleFinding("correctness.missing", ResultVerdict.REJECTED, detail)
-        elif kind not in NOTHING_COMPUTED:
+        elif case.work.comparison == "sometimes":
             yield UncheckedRule("correctness.wrong", "what was computed was compared with nothing")
         return
     if not found.passed or found.largest_error > found.tolerance:

@@ -1,30 +1,34 @@
-"""Cross-metric: whether the results of one attempt on one device fit together. Asked of accelerators."""
+"""Cross-metric: the results of one attempt on one accelerator fit together."""
 
 from collections.abc import Callable
 from statistics import median
 
-from service.benchmarks.validation.case import MOVING, RuleOutcomes, SiblingResult, ValidationCase, get_known
+from service.benchmarks.validation.case import RuleOutcomes, SiblingResult, ValidationCase, get_known
 from service.benchmarks.validation.physics import compute_pcie_rate
 from service.benchmarks.verdicts import ResultVerdict, RuleFinding, UncheckedRule
-from service.protocol.work import CacheStreamWork, GemmWork, HostLinkWork, PowerWork, StreamWork
+from service.protocol.work.arithmetic import GemmWork
+from service.protocol.work.device import PowerWork
+from service.protocol.work.links import HostLinkWork
+from service.protocol.work.memory import CacheStreamWork, StreamWork
 
 SLACK = 1.02
 STREAMED_SLACK = 1.05
-"""Of kernels that stream something else than the read that they are held against."""
+"""Slack of kernels that stream something else than the read that they are compared with."""
 POWER_SLACK = 1.05
 LEAST_OF_IDLE = 0.8
-"""Of idle power, below which no device under load is (benchmark-worker.md, 10.5, stage 3)."""
+"""Share of idle power below which no device under load is (benchmark-worker.md, 10.5, stage 3)."""
 LONGER_WARMUP = 5.0
-"""Times the warm-up of another benchmark of the same work, from which one is the sustained one."""
+"""Multiple of the warm-up of another benchmark of the same work from which a benchmark is sustained."""
 LEAST_LINK_SHARE = 0.5
-"""Published are 81 to 87% of the raw rate (section 3); half is a generation or half of the lanes."""
+"""Least share of the raw rate. 81 to 87% are published (section 3); half is a generation or half of the
+lanes."""
 LARGE_TRANSFER_BYTES = 2**26
 _RANK = {"idle": 0, "context": 1, "stream": 2, "gemm": 3}
 """Loads in the order of the power that they draw in most parts."""
 
 
 def check_cross_metric(case: ValidationCase) -> RuleOutcomes:
-    """Copies below reads, caches above memory, sustained below cold, power in order."""
+    """Checks copies against reads, caches against memory, sustained against cold, and the order of power."""
     if not case.is_accelerator:
         return
     work = case.work
@@ -39,7 +43,7 @@ def check_cross_metric(case: ValidationCase) -> RuleOutcomes:
 
 
 def compute_median_figure(case: ValidationCase, is_meant: Callable[[SiblingResult], bool]) -> float | None:
-    """The middle figure of the results of the same device that are meant."""
+    """Returns the median figure of the results of the same device that ``is_meant`` selects, or None."""
     figures = [sibling.figure for sibling in case.device_siblings if is_meant(sibling)]
     return median(figures) if figures else None
 
@@ -65,7 +69,7 @@ def _check_sustained(case: ValidationCase, work: GemmWork) -> RuleOutcomes:
 
 
 def _check_cache(case: ValidationCase, work: StreamWork) -> RuleOutcomes:
-    """``cross_metric.cache_not_faster``: the control that memory was measured and not the cache."""
+    """``cross_metric.cache_not_faster``: a control that memory was measured and not the cache."""
     cached = compute_median_figure(
         case, lambda one: isinstance(one.work, CacheStreamWork) and one.work.pattern == work.pattern
     )
@@ -79,16 +83,11 @@ def _check_cache(case: ValidationCase, work: StreamWork) -> RuleOutcomes:
 
 
 def _check_read(case: ValidationCase) -> RuleOutcomes:
-    """``cross_metric.above_read``: nothing gets more of the memory than plain reads do."""
+    """``cross_metric.above_read``: nothing moves more bytes per second than plain reads do."""
     work = case.work
     is_stream = isinstance(work, StreamWork)
-    is_held = (
-        (isinstance(work, StreamWork) and work.pattern in {"copy", "triad"})
-        or (work.kind in MOVING and not is_stream)
-        or (work.kind == "attention" and work.phase == "decode")
-        or (work.kind == "gemm" and case.result.benchmark.metric == "bytes_per_second")
-    )
-    if not is_held:
+    is_plain = isinstance(work, StreamWork) and work.pattern not in {"copy", "triad"}
+    if is_plain or not work.is_memory_bound(case.result.benchmark.metric):
         return
     slack = SLACK if is_stream else STREAMED_SLACK
     read = compute_median_figure(
@@ -104,7 +103,7 @@ def _check_read(case: ValidationCase) -> RuleOutcomes:
 
 
 def _check_host_link(case: ValidationCase, work: HostLinkWork) -> RuleOutcomes:
-    """``cross_metric.slow_link``: large pinned copies get most of what the link can."""
+    """``cross_metric.slow_link``: large pinned copies reach most of the rate of the link."""
     if work.memory != "pinned" or work.transfer_bytes < LARGE_TRANSFER_BYTES or work.direction == "both":
         return
     raw = compute_pcie_rate(case)

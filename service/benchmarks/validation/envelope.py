@@ -1,11 +1,11 @@
-"""Envelope: whether the record is of this run. Schema, size and digest were checked when it came."""
+"""Envelope: the record belongs to this run. Schema, size and digest are checked at receipt."""
 
 from service.benchmarks.validation.case import RuleOutcomes, ValidationCase
 from service.benchmarks.verdicts import ResultVerdict, RuleFinding, UncheckedRule
 
 
 def check_envelope(case: ValidationCase) -> RuleOutcomes:
-    """What the lease under which it says it was measured makes of it."""
+    """Checks the lease that the record names, and that it is the first of its repeat."""
     if case.lease == "unknown":
         detail = "no lease with this token and nonce was granted to the node"
         yield RuleFinding("envelope.unknown_lease", ResultVerdict.REJECTED, detail)

@@ -1,4 +1,4 @@
-"""Fleet: a figure among those of equal devices, or among published ones while these are few."""
+"""Fleet: a figure among those of equal devices, or within its published window while these are few."""
 
 from collections.abc import Sequence
 from statistics import median
@@ -8,24 +8,24 @@ from service.benchmarks.validation.case import RuleOutcomes, ValidationCase
 from service.benchmarks.verdicts import ResultVerdict, RuleFinding, UncheckedRule
 
 FEWEST_PEERS = 5
-"""Nodes that make a baseline (benchmark-worker.md, 7.9)."""
+"""Least number of nodes of a baseline (benchmark-worker.md, 7.9)."""
 LARGEST_Z = 3.5
 MAD_TO_DEVIATION = 1.4826
 
 
 class FleetBaseline(NamedTuple):
-    """Where figures of equal devices lie."""
+    """Middle and scale of the figures of equal devices."""
 
     middle: float
     scale: float
 
     def compute_z_score(self, figure: float) -> float:
-        """Robust distance from the middle."""
+        """Returns the robust distance of a figure from the middle."""
         return abs(figure - self.middle) / self.scale
 
 
 def check_fleet(case: ValidationCase) -> RuleOutcomes:
-    """``fleet.outlier`` among at least five peers, ``fleet.outside_window`` before that."""
+    """Checks ``fleet.outlier`` among at least five peers, and ``fleet.outside_window`` before that."""
     if len(case.peers) >= FEWEST_PEERS:
         beside = compute_baseline(case.peers, least_spread=case.limits.repeat_spread)
         z = beside.compute_z_score(case.figure)
@@ -50,10 +50,10 @@ def check_fleet(case: ValidationCase) -> RuleOutcomes:
 
 
 def compute_baseline(figures: Sequence[float], *, least_spread: float) -> FleetBaseline:
-    """Middle and scale of figures, without those that lie outside, until none does.
+    """Returns middle and scale of figures, leaving out those that lie outside until none does.
 
-    As SuperBench draws its baselines (2.5), with median and 1.4826 MAD (7.9). What lies within
-    ``least_spread`` of the middle, as repeats of one node may, is never outside.
+    SuperBench draws its baselines so (2.5), with median and 1.4826 MAD (7.9). A figure within
+    ``least_spread`` of the middle, as repeats of one node may be, is never outside.
     """
     kept = list(figures)
     while True:

@@ -1,4 +1,4 @@
-"""Validation in the background: asked for in the transaction that ends a lease, and of what was left."""
+"""Validation in the background: enqueued in the transaction that ends a lease, and for runs left over."""
 
 from datetime import timedelta
 
@@ -15,23 +15,23 @@ from service.kit.jobs.schedules import JobSchedule, NoArguments
 from service.nodes import service as nodes
 
 LEFT_FOR = timedelta(hours=1)
-"""A run that was lost or is validated under older rules: no end of a lease asks for it."""
+"""Age at which a run is validated that no end of a lease enqueues: it was lost, or its rules are older."""
 _AT_ONCE = 200
 
 
 class RunToValidate(BaseModel):
-    """Which run."""
+    """Run to validate."""
 
     run_id: str
     again: bool = False
-    """Also those that the rules have been applied to."""
+    """True to include results that the rules have been applied to."""
 
 
 VALIDATE = JobType(name="benchmarks.validate", arguments=RunToValidate)
 
 
 def build_validation_kind(writes: Writes) -> RunnableJobType[RunToValidate]:
-    """What is done with the results of a run; a run that measures suspects again is recorded."""
+    """Returns the job that validates the results of a run and records a run that measures suspects again."""
 
     def validate_run(job: JobChunk[RunToValidate]) -> CompletedJob:
         run_id = job.arguments.run_id
@@ -52,7 +52,7 @@ def build_validation_kind(writes: Writes) -> RunnableJobType[RunToValidate]:
 def enqueue_validation(
     session: Writer, tenant_id: str, run_id: str, *, because: str, again: bool = False
 ) -> None:
-    """Ask for the results of a run to be validated, once for each reason."""
+    """Enqueues the validation of the results of a run, once for each reason."""
     arguments = RunToValidate(run_id=run_id, again=again)
     enqueue_job(session, VALIDATE, arguments, tenant_id=tenant_id, effect_key=f"{run_id} {because}")
 

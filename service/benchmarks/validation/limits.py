@@ -1,34 +1,31 @@
-"""Limits of the rules that differ between accelerators and processors, each with its source."""
+"""Limits of spread of accelerators and of processors, each with its source."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
 
-ON_HOST = frozenset({"host_stream", "storage"})
-"""Kinds of work that the host does, also where it has accelerators."""
-
 
 class SpreadLimits(NamedTuple):
-    """How far samples and repeats may spread, as shares of their median."""
+    """Limits of the spread of samples and repeats, as shares of their median."""
 
     sample_spread: float
     """Interquartile range of the samples of one process."""
     drift: float
     """Change over the window, by least squares."""
     repeat_spread: float
-    """Highest less lowest figure of the repeats; what two runs that agree may differ by."""
+    """Highest less lowest figure of the repeats, and the difference of two runs that agree."""
     fewest_samples: int
 
 
 _LIMITS: Mapping[str, SpreadLimits] = {
     # 1% is where sampling ends (benchmark-worker.md 7.3); 5% is SuperBench's gate (2.5), 3% that of 10.5.
     "cuda": SpreadLimits(sample_spread=0.05, drift=0.05, repeat_spread=0.03, fewest_samples=10),
-    # A processor is shared with whoever else works there. On two cores under a load of five, repeats of the
+    # A processor is shared with other programs. On two cores under a load of five, repeats of the
     # CPU suite differed by up to 0.41 and quartiles by up to 0.49 (docs/methods/validation.md); calibrations
     # keep that range, so that it is shown and not lost.
     "cpu": SpreadLimits(sample_spread=1.0, drift=1.0, repeat_spread=0.5, fewest_samples=2),
 }
 
 
-def resolve_limits(device: str, kind: str) -> SpreadLimits:
-    """The limits of work of a kind on a device."""
-    return _LIMITS["cpu" if kind in ON_HOST else device]
+def resolve_limits(device: str, *, is_on_host: bool) -> SpreadLimits:
+    """Returns the limits of a device, or of a processor if the host does the work."""
+    return _LIMITS["cpu" if is_on_host else device]

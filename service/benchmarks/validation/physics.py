@@ -1,29 +1,31 @@
-"""Physics: nothing is faster than its device, its memory and its links, or draws more than it may.
+"""Physical limits: nothing is faster than its device, memory and links, or draws more power than it may.
 
-Every limit is the data sheet's with 2% for clocks and timers, 5% for power sensors (benchmark-worker.md,
-10.5, stage 3). Rates are computed here from the samples; what a node says of them is not read.
+Every limit is that of the data sheet with 2% for clocks and timers, 5% for power sensors
+(benchmark-worker.md, 10.5, stage 3). Rates are computed here from the samples; rates that a node reports are
+not read.
 """
 
 from collections.abc import Mapping
 
-from service.benchmarks.validation.case import KERNELS, RuleOutcomes, ValidationCase, get_known
+from service.benchmarks.validation.case import RuleOutcomes, ValidationCase, get_known
 from service.benchmarks.verdicts import ResultVerdict, RuleFinding, UncheckedRule
-from service.protocol.work import CollectiveWork, DType, HostLinkWork, PeerLinkWork, StridedReadWork
+from service.protocol.work.arithmetic import AttentionWork
+from service.protocol.work.base import DType
+from service.protocol.work.links import CollectiveWork, HostLinkWork, PeerLinkWork
+from service.protocol.work.memory import CapacityWork
 
 SLACK = 1.02
 POWER_SLACK = 1.05
 LAUNCH_FLOOR_SECONDS = 0.5e-6
-"""Half a microsecond, which events resolve; no kernel is over before."""
+"""Half a microsecond, which events resolve. No kernel ends earlier."""
 SWAP = 300.0
-"""Swapped units differ by 1000 or 1024; nothing else is off by a third of that."""
+"""Factor of swapped units, which differ by 1000 or 1024. Nothing else is off by a third of that."""
 CACHE_MULTIPLE = 20
-"""Of the second-level cache, below which buffers are flushed (pitfall 9)."""
-SECTOR_BYTES = 32
-"""What is fetched of memory at least (CUDA C++ Best Practices Guide, coalesced access)."""
+"""Multiple of the second-level cache below which buffers are flushed (pitfall 9)."""
 UNKNOWN_BOOST = 1.10
-"""Highest clock over that of the data sheet's rate where nobody knows the latter: 1.08 on H100 SXM."""
+"""Highest clock over the clock of the data sheet's rate if the latter is unknown. It is 1.08 on H100 SXM."""
 SM_FLOPS_PER_CLOCK: Mapping[str, int] = {"8.0": 2048, "9.0": 4096}
-"""Dense bf16 of a multiprocessor in a clock (A100 and H100 white papers, 1024 and 2048 multiply-adds)."""
+"""Dense bf16 FLOP of a multiprocessor in a clock (A100, H100 white papers: 1024, 2048 multiply-adds)."""
 PCIE_LANE_BYTES_PER_SECOND: Mapping[int, float] = {
     1: 2.5e9 * 8 / 10 / 8,
     2: 5e9 * 8 / 10 / 8,
@@ -32,14 +34,11 @@ PCIE_LANE_BYTES_PER_SECOND: Mapping[int, float] = {
     5: 32e9 * 128 / 130 / 8,
     6: 64e9 * 242 / 256 / 8,
 }
-"""Transfers times the coding (PCI Express base specification)."""
-_FROM_MEMORY = frozenset(
-    {"stream", "occupancy", "optimizer_step", "gradient_accumulation", "gradient_compression", "gemm"}
-)
+"""Rate of a lane by generation: transfers times the coding (PCI Express base specification)."""
 
 
 def check_physics(case: ValidationCase) -> RuleOutcomes:
-    """Every ceiling that applies to the work; of a processor only what holds everywhere."""
+    """Checks every limit that applies to the work, and of a processor only those that hold everywhere."""
     yield from _check_units(case)
     if not case.is_accelerator:
         yield from _check_host_cache(case)
@@ -55,17 +54,17 @@ def check_physics(case: ValidationCase) -> RuleOutcomes:
 
 
 def _check_units(case: ValidationCase) -> RuleOutcomes:
-    """``physics.swapped_units``: a figure that is a thousand times off another one of the same record."""
+    """``physics.swapped_units``: a figure is a thousand times off another one of the same record."""
     telemetry, metric = case.telemetry, case.result.benchmark.metric
     if telemetry is None:
         yield UncheckedRule("physics.swapped_units", "the record has no window to hold samples against")
         return
     pairs: list[tuple[str, float, float | None]] = []
-    if case.measurement.samples_ns and case.work.kind != "external_tool":
+    if case.measurement.samples_ns and not case.work.is_reported:
         pairs.append(("samples", sum(case.measurement.samples_ns) / 1e9, telemetry.window_seconds))
     if metric == "watts" and (sensor := get_known(telemetry.power_watts)):
         pairs.append(("power by the counter", case.figure, sensor.median))
-    if case.accelerator is not None and case.work.kind == "capacity":
+    if case.accelerator is not None and isinstance(case.work, CapacityWork):
         pairs.append(("memory", case.figure, get_known(case.accelerator.memory_bytes)))
     if case.accelerator is not None and (clock := get_known(telemetry.sm_clock_hz)):
         pairs.append(("clock", clock.maximum, get_known(case.accelerator.sm_clock_maximum_hz)))
@@ -76,7 +75,7 @@ def _check_units(case: ValidationCase) -> RuleOutcomes:
 
 
 def _check_host_cache(case: ValidationCase) -> RuleOutcomes:
-    """Of a processor: whether its buffers left the cache is only known where the system names the cache."""
+    """``physics.cache_resident`` of a processor, which is only known if the system names the cache."""
     for gap in case.result.gaps:
         if gap.code in {"within-cache", "cache-unknown"}:
             yield UncheckedRule("physics.cache_resident", gap.detail)
@@ -87,7 +86,7 @@ def _check_clock(case: ValidationCase) -> RuleOutcomes:
     clock = get_known(case.telemetry.sm_clock_hz) if case.telemetry else None
     highest = get_known(case.accelerator.sm_clock_maximum_hz) if case.accelerator else None
     if clock is None or highest is None:
-        if case.work.kind in KERNELS:
+        if case.work.kernel_bound:
             yield UncheckedRule("physics.clock_above_maximum", "the clock or its maximum is unknown")
     elif clock.maximum > highest * SLACK:
         detail = "clock of the multiprocessors in Hz"
@@ -114,7 +113,7 @@ def _check_peak(case: ValidationCase) -> RuleOutcomes:
 
 
 def _compute_clock_ratio(case: ValidationCase) -> float:
-    """By how much the highest observed clock is above that of the data sheet's rate; at least 1."""
+    """Returns the highest observed clock over the clock of the data sheet's rate, at least 1."""
     part, peak = case.accelerator, case.datasheet.find_peak("bf16") if case.datasheet else None
     clock = get_known(case.telemetry.sm_clock_hz) if case.telemetry else None
     capability = get_known(part.compute_capability) if part else None
@@ -127,10 +126,8 @@ def _compute_clock_ratio(case: ValidationCase) -> float:
 
 def _check_memory_bandwidth(case: ValidationCase) -> RuleOutcomes:
     """``physics.above_memory_bandwidth``: bytes from memory once, at most at the data sheet's rate."""
-    work, rate = case.work, case.bytes_per_second
-    if isinstance(work, StridedReadWork):
-        rate *= min(work.stride_bytes, SECTOR_BYTES) / 4
-    elif work.kind not in _FROM_MEMORY and not (work.kind == "attention" and work.phase == "decode"):
+    rate = case.bytes_per_second * case.work.fetched_bytes_per_moved_byte
+    if not case.work.fetched_bytes_per_moved_byte:
         return
     peak = case.datasheet.memory_bytes_per_second if case.datasheet else None
     if peak is None:
@@ -145,8 +142,8 @@ def _check_memory_bandwidth(case: ValidationCase) -> RuleOutcomes:
 def _check_cache(case: ValidationCase) -> RuleOutcomes:
     """``physics.cache_resident``: buffers are 20 times the cache, or flushed before each sample."""
     work, measurement = case.work, case.measurement
-    is_streamed = work.kind in _FROM_MEMORY or work.kind == "strided_read"
-    if not is_streamed or (work.kind == "gemm" and case.result.benchmark.metric != "bytes_per_second"):
+    # Kernels of attention flush the cache whatever their size.
+    if not work.is_memory_bound(case.result.benchmark.metric) or isinstance(work, AttentionWork):
         return
     cache = get_known(case.accelerator.l2_bytes) if case.accelerator else None
     if cache is None or not measurement.working_set_bytes:
@@ -159,9 +156,9 @@ def _check_cache(case: ValidationCase) -> RuleOutcomes:
 
 
 def _check_launch(case: ValidationCase) -> RuleOutcomes:
-    """``physics.below_launch_floor``: an execution that takes no time did not happen in its window."""
+    """``physics.below_launch_floor``: an execution takes at least the time of a launch."""
     seconds = case.execution_seconds
-    if case.work.kind in KERNELS and seconds is not None and seconds < LAUNCH_FLOOR_SECONDS:
+    if case.work.kernel_bound and seconds is not None and seconds < LAUNCH_FLOOR_SECONDS:
         detail = "seconds of one execution; was the device waited for?"
         yield RuleFinding(
             "physics.below_launch_floor", ResultVerdict.REJECTED, detail, seconds, LAUNCH_FLOOR_SECONDS
@@ -169,7 +166,7 @@ def _check_launch(case: ValidationCase) -> RuleOutcomes:
 
 
 def compute_pcie_rate(case: ValidationCase) -> float | None:
-    """The link to the host in one direction, as it was under load or as it is at most."""
+    """Returns bytes per second of one direction of the host link, under load or at most, or None."""
     part, telemetry = case.accelerator, case.telemetry
     generation = get_known(telemetry.pcie_generation) if telemetry else None
     width = get_known(telemetry.pcie_width) if telemetry else None
@@ -197,9 +194,9 @@ def _check_link(case: ValidationCase) -> RuleOutcomes:
 
 
 def _count_directions(work: HostLinkWork | PeerLinkWork | CollectiveWork) -> float:
-    """How often the rate of one direction counts.
+    """Returns the multiple of the rate of one direction that bounds the work.
 
-    Where switches add up (NVLS), a device sends and receives its payload once, so that the bus bytes of an
+    If switches add up (NVLS), a device sends and receives its payload once, so that the bus bytes of an
     all-reduce, 2 (n - 1) / n of it, go beyond the link: 480 of 450 GB/s are published.
     """
     if not isinstance(work, CollectiveWork):

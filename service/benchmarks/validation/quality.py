@@ -1,25 +1,26 @@
-"""Quality: whether the samples, and the processes that took them, agree with each other."""
+"""Quality: the samples, and the processes that took them, agree with each other."""
 
 from statistics import median
 
 from service.benchmarks.validation.case import RuleOutcomes, ValidationCase, get_known
 from service.benchmarks.validation.limits import SpreadLimits
 from service.benchmarks.verdicts import ResultVerdict, RuleFinding, UncheckedRule
+from service.protocol.work.device import PowerWork
 
 SECONDS_REPEAT_SPREAD = 0.10
-"""Of times of single launches and small copies, which differ more from process to process."""
+"""Spread of times of single launches and small copies, which differ more from process to process."""
 ENERGY_DISAGREEMENT = 0.10
-"""Between counter and sensor (benchmark-worker.md, 2.11)."""
+"""Share between counter and sensor (benchmark-worker.md, 2.11)."""
 SHORTEST_ENERGY_SECONDS = 5.0
-"""The energy counter moves every 100 ms (2.11): 2% of this."""
+"""Shortest window of the energy counter, which moves every 100 ms (2.11): 2% of this."""
 TREND_SAMPLES = 10
 IDENTICAL_SAMPLES = 10
 
 
 def check_quality(case: ValidationCase) -> RuleOutcomes:
-    """Number, spread and drift of samples, spread of repeats, counter against sensor."""
+    """Checks number, spread and drift of samples, spread of repeats, and the counter against the sensor."""
     limits = case.limits
-    if case.measurement.samples_ns and case.work.kind != "external_tool":
+    if case.measurement.samples_ns and not case.work.is_reported:
         yield from _check_samples(case, limits)
     yield from _check_repeats(case, limits)
     if case.result.benchmark.metric == "watts":
@@ -44,14 +45,14 @@ def _check_samples(case: ValidationCase, limits: SpreadLimits) -> RuleOutcomes:
         detail = "change over the window as a share of the median"
         yield RuleFinding("quality.drift", ResultVerdict.SUSPECT, detail, summary.drift, limits.drift)
     if summary.size >= IDENTICAL_SAMPLES and summary.minimum == summary.maximum:
-        # Nanoseconds of a host are never equal so often; events are read in steps.
+        # Nanoseconds of a host are never equal so often. Events are read in steps.
         verdict = ResultVerdict.REJECTED if case.measurement.timer == "host_clock" else ResultVerdict.SUSPECT
         detail = "samples that are all equal: no clock does that"
         yield RuleFinding("quality.identical_samples", verdict, detail, float(summary.size))
 
 
 def _check_repeats(case: ValidationCase, limits: SpreadLimits) -> RuleOutcomes:
-    """``quality.repeat_spread``: processes that measure the same thing."""
+    """``quality.repeat_spread``: processes that measure the same agree."""
     figures = [case.figure, *(sibling.figure for sibling in case.repeats)]
     if len(figures) == 1:
         if case.result.benchmark.repeats > 1:
@@ -78,7 +79,7 @@ def _check_energy(case: ValidationCase) -> RuleOutcomes:
         limit = SHORTEST_ENERGY_SECONDS
         yield RuleFinding("quality.short_window", ResultVerdict.EVIDENCE_ONLY, detail, observed, limit)
     sensor = get_known(telemetry.power_watts)
-    is_steady = case.work.kind == "power" and case.work.duty == 1.0
+    is_steady = isinstance(case.work, PowerWork) and case.work.duty == 1.0
     if sensor is None:
         yield UncheckedRule("quality.energy_disagrees", "there is no reading of the power sensor")
     elif is_steady and sensor.median and abs(case.figure / sensor.median - 1) > ENERGY_DISAGREEMENT:

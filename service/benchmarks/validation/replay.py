@@ -1,4 +1,4 @@
-"""Replay: whether the record was measured once, here and in its own time."""
+"""Replay: the record was measured once, on this node and in its own time."""
 
 from service.benchmarks.validation.case import (
     LEAST_BITS,
@@ -9,16 +9,16 @@ from service.benchmarks.validation.case import (
 from service.benchmarks.verdicts import ResultVerdict, RuleFinding, UncheckedRule
 
 SKEW_SECONDS = 10.0
-"""Of the offset that a worker measures: a round trip, and the drift since."""
+"""Error of the offset that a worker measures: a round trip, and the drift since."""
 STEP_SECONDS = 1.0
-"""By which the host's clock may be set while something is measured."""
+"""Seconds by which the clock of the host may be set during a measurement."""
 SLACK_SECONDS = 0.05
 SLACK = 1.01
-"""Of clocks that are read one after the other."""
+"""Slack of clocks that are read one after the other."""
 
 
 def check_replay(case: ValidationCase) -> RuleOutcomes:
-    """Copies, times before the lease and after the receipt, and more time than there was."""
+    """Checks for copies, times before the lease or after the receipt, and more time than has passed."""
     yield from _check_samples_seen(case)
     yield from _check_lease_window(case)
     yield from _check_overlap(case)
@@ -87,7 +87,7 @@ def _check_clocks(case: ValidationCase) -> RuleOutcomes:
 
 def _check_elapsed_time(case: ValidationCase) -> RuleOutcomes:
     """``replay.time_not_passed``: warm-up and samples fit into the process, samples into their window."""
-    if case.work.kind == "external_tool":  # its times are those that the tool reports
+    if case.work.is_reported:
         return
     sampled = sum(case.measurement.samples_ns) / 1e9
     window = case.telemetry.window_seconds if case.telemetry else None

@@ -1,4 +1,4 @@
-"""Every query of validations."""
+"""Queries of validations."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -22,7 +22,7 @@ _IS_ACCEPTED = BenchmarkValidationRow.verdict == ResultVerdict.ACCEPTED
 
 
 def list_accepted_results(session: Session, tenant_id: str, node_id: str) -> Sequence[BenchmarkResultRow]:
-    """The results of a node that a calibration may rest on, without their content, in the order received."""
+    """Returns the results of a node that a calibration may rest on, without content, in order of receipt."""
     statement = (
         select(BenchmarkResultRow)
         .join(BenchmarkValidationRow, _OF_RESULT)
@@ -39,7 +39,7 @@ def list_accepted_results(session: Session, tenant_id: str, node_id: str) -> Seq
 def list_plausible_results(
     session: Reader, tenant_id: str, benchmarks: Collection[str], *, limit: int
 ) -> Sequence[BenchmarkResultRow]:
-    """The last results of a tenant that are accepted or suspect, the first received first."""
+    """Returns the last results of a tenant that are accepted or suspect, in the order received."""
     statement = (
         select(BenchmarkResultRow)
         .join(BenchmarkValidationRow, _OF_RESULT)
@@ -56,7 +56,7 @@ def list_plausible_results(
 
 
 def build_verdict_condition(verdicts: Collection[str]) -> ColumnElement[bool]:
-    """For a listing of results: whether one has a verdict among these."""
+    """Returns the condition that a listed result has one of these verdicts."""
     found = select(BenchmarkValidationRow.result_id).where(
         _OF_RESULT, BenchmarkValidationRow.verdict.in_(verdicts)
     )
@@ -66,7 +66,7 @@ def build_verdict_condition(verdicts: Collection[str]) -> ColumnElement[bool]:
 def get_validations(
     session: Session, tenant_id: str, result_ids: Collection[str]
 ) -> dict[str, BenchmarkValidationRow]:
-    """Validations by the id of their result."""
+    """Returns validations by the id of their result."""
     statement = select(BenchmarkValidationRow).where(
         BenchmarkValidationRow.tenant_id == tenant_id, BenchmarkValidationRow.result_id.in_(result_ids)
     )
@@ -76,7 +76,7 @@ def get_validations(
 def list_measured_results(
     session: Session, tenant_id: str, run_ids: Collection[str]
 ) -> Sequence[BenchmarkResultRow]:
-    """Every result of runs that has a measurement, without its content, the first received first."""
+    """Returns every result of runs that has a measurement, without content, in the order received."""
     statement = select(BenchmarkResultRow).where(
         BenchmarkResultRow.tenant_id == tenant_id,
         BenchmarkResultRow.run_id.in_(run_ids),
@@ -86,7 +86,7 @@ def list_measured_results(
 
 
 def list_validated_ids(session: Session, tenant_id: str, run_id: str, rules_version: int) -> set[str]:
-    """Ids of the results of a run that these rules have been applied to."""
+    """Returns the ids of the results of a run that these rules have been applied to."""
     statement = (
         select(BenchmarkResultRow.id)
         .join(BenchmarkValidationRow, _OF_RESULT)
@@ -100,7 +100,7 @@ def list_validated_ids(session: Session, tenant_id: str, run_id: str, rules_vers
 
 
 def list_peer_figures(session: Reader, row: BenchmarkResultRow) -> Iterator[tuple[str, float]]:
-    """Node and figure of the last accepted results of other nodes for equal work on equal hardware."""
+    """Yields node and figure of the last accepted results of other nodes for equal work on equal hardware."""
     statement = (
         select(BenchmarkResultRow.node_id, BenchmarkResultRow.figure)
         .join(BenchmarkValidationRow, _OF_RESULT)
@@ -122,14 +122,14 @@ def list_peer_figures(session: Reader, row: BenchmarkResultRow) -> Iterator[tupl
 
 
 def find_same_samples(session: Reader, tenant_id: str, samples_sha256: str, result_id: str) -> str | None:
-    """Another result of a tenant with the same samples."""
+    """Returns the id of another result of a tenant with the same samples, or None."""
     return _find_other_result(
         session, tenant_id, result_id, BenchmarkValidationRow.samples_sha256 == samples_sha256
     )
 
 
 def find_same_checksum(session: Reader, row: BenchmarkResultRow, *, checksum: str, seed: int) -> str | None:
-    """Another result of the same work that computed the same from another seed."""
+    """Returns the id of another result of the same work with the same checksum from another seed, or None."""
     return _find_other_result(
         session,
         row.tenant_id,
@@ -153,7 +153,7 @@ def _find_other_result(
 
 
 def store_validation(session: Writer, tenant_id: str, result_id: str, values: Mapping[str, Any]) -> None:
-    """Keep what the rules say of a result, in place of what they said before."""
+    """Stores the validation of a result in place of the one before."""
     key = {"tenant_id": tenant_id, "result_id": result_id}
     stored = {**values, "validated_at": leases.get_database_time()}
     if insert_new(session, BenchmarkValidationRow, **key, **stored):
@@ -163,7 +163,7 @@ def store_validation(session: Writer, tenant_id: str, result_id: str, values: Ma
 
 
 def list_run_family(session: Session, tenant_id: str, root_id: str) -> Sequence[BenchmarkRunRow]:
-    """A run and those that measure its suspects again, the first one first."""
+    """Returns a run and the runs that measure its suspects again, in their order."""
     own = or_(BenchmarkRunRow.id == root_id, BenchmarkRunRow.re_run_of == root_id)
     statement = select(BenchmarkRunRow).where(BenchmarkRunRow.tenant_id == tenant_id, own)
     ordered = statement.order_by(BenchmarkRunRow.created_at, BenchmarkRunRow.id)
@@ -171,7 +171,7 @@ def list_run_family(session: Session, tenant_id: str, root_id: str) -> Sequence[
 
 
 class UnvalidatedRun(NamedTuple):
-    """A run with results that the rules have not been applied to."""
+    """Run with results that the rules have not been applied to."""
 
     tenant_id: str
     run_id: str
@@ -181,7 +181,7 @@ class UnvalidatedRun(NamedTuple):
 def list_unvalidated_runs(
     session: Session, rules_version: int, *conditions: ColumnElement[bool], before_seconds: float, limit: int
 ) -> list[UnvalidatedRun]:
-    """Runs with results received long ago that these rules have not been applied to."""
+    """Returns runs with results received before a time that these rules have not been applied to."""
     columns = (BenchmarkResultRow.tenant_id, BenchmarkResultRow.run_id)
     statement = (
         select(*columns, func.max(BenchmarkResultRow.id))

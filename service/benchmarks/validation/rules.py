@@ -1,4 +1,4 @@
-"""Every stage of validation in order, and what all of them make of one result."""
+"""Stages of validation in their order, and the verdict of all of them on one result."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -17,7 +17,7 @@ from service.benchmarks.validation.case import RuleOutcomes, ValidationCase
 from service.benchmarks.verdicts import ResultVerdict, RuleFinding, UncheckedRule, compute_verdict
 
 RULES_VERSION = 1
-"""Rises when a rule or a limit changes: a verdict is of its version."""
+"""Version of the rules, which a verdict names. It rises when a rule or a limit changes."""
 STAGES: tuple[Callable[[ValidationCase], RuleOutcomes], ...] = (
     envelope.check_envelope,
     replay.check_replay,
@@ -29,23 +29,23 @@ STAGES: tuple[Callable[[ValidationCase], RuleOutcomes], ...] = (
     cross_metric.check_cross_metric,
 )
 CONFIRMABLE = ("quality.", "fleet.", "cross_metric.")
-"""Suspicions by statistics: they fall where runs agree. What is wrong with the conditions is not cured so."""
+"""Stages of suspicions by statistics, which are lifted if runs agree. Findings on conditions never are."""
 
 
 class RuleVerdict(NamedTuple):
-    """What the rules say of one result."""
+    """Findings of all rules on one result."""
 
     findings: list[RuleFinding]
     unchecked: list[UncheckedRule]
 
     @property
     def verdict(self) -> ResultVerdict:
-        """The verdict of all findings."""
+        """Verdict of all findings."""
         return compute_verdict(self.findings)
 
 
 def validate_case(case: ValidationCase) -> RuleVerdict:
-    """Apply every rule to one result."""
+    """Applies every rule to one result."""
     said = [one for stage in STAGES for one in stage(case)]
     return RuleVerdict(
         [one for one in said if isinstance(one, RuleFinding)],
@@ -54,10 +54,10 @@ def validate_case(case: ValidationCase) -> RuleVerdict:
 
 
 def compute_confirmed_verdict(findings: list[RuleFinding]) -> ResultVerdict:
-    """The verdict once two of three runs agree: suspicions by statistics do not count."""
+    """Returns the verdict once two of three runs agree, without suspicions by statistics."""
     return compute_verdict(one for one in findings if not is_confirmable(one))
 
 
 def is_confirmable(finding: RuleFinding) -> bool:
-    """Whether agreement of another run lifts it."""
+    """Returns true if agreement of another run lifts a finding."""
     return finding.verdict is ResultVerdict.SUSPECT and finding.rule.startswith(CONFIRMABLE)

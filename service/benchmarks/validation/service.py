@@ -1,4 +1,4 @@
-"""The rules applied to stored results: what they read, what is kept of them, what is measured again."""
+"""Validation of stored results: the cases of the rules, the stored verdicts, and runs for suspects."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -42,13 +42,13 @@ from service.protocol.suites import BenchmarkSuite
 from service.protocol.work import BenchmarkWork
 
 MOST_RE_RUNS = 2
-"""Of one run: with it three, of which two have to agree (benchmark-worker.md, 10.5, stage 7)."""
+"""Re-runs of one run at most: of the three, two have to agree (benchmark-worker.md, 10.5, stage 7)."""
 NOTE = "suspects of a run, measured again"
 RowValues = dict[str, Any]
 
 
 class ExaminedResult(NamedTuple):
-    """What is to be kept of one result."""
+    """Validation of one result that is to be stored."""
 
     result_id: str
     node_id: str
@@ -57,7 +57,7 @@ class ExaminedResult(NamedTuple):
 
 @dataclass(slots=True)
 class _Examiner:
-    """Reads what the rules need of one run; what several results share is read once."""
+    """Reads what the rules need of one run, and reads what several results share once."""
 
     session: Reader
     tenant_id: str
@@ -68,7 +68,7 @@ class _Examiner:
     peers: dict[tuple[str | None, ...], list[float]] = field(default_factory=dict)
     documents: dict[str, list[CatalogDocument]] = field(default_factory=dict)
     samples: dict[str, str] = field(default_factory=dict)
-    """Ids of the results of this run that came before, by the digest of their samples."""
+    """Ids of earlier results of this run by the digest of their samples."""
 
     def examine_result(self, row: BenchmarkResultRow) -> ExaminedResult:
         record = BenchmarkResultReport.model_validate_json(
@@ -163,7 +163,7 @@ class _Examiner:
         return None if benchmark is None else benchmark.work
 
     def _list_peer_medians(self, row: BenchmarkResultRow) -> list[float]:
-        """The median of each other node's accepted figures."""
+        """Returns the median of the accepted figures of each other node."""
         if row.hardware_sha256 is None:
             return []
         key = (row.benchmark, row.work_sha256, row.metric, row.hardware_sha256, row.node_id)
@@ -214,7 +214,7 @@ def _parse_finding(written: Mapping[str, Any]) -> RuleFinding:
 
 
 def examine_run(session: Reader, tenant_id: str, run_id: str, *, again: bool = False) -> list[ExaminedResult]:
-    """What the rules say of every result of a run that they have not been applied to, or of all of them."""
+    """Returns validations of the results of a run that have none under these rules, or of all (``again``)."""
     rows = repository.list_measured_results(session, tenant_id, [run_id])
     done = set() if again else repository.list_validated_ids(session, tenant_id, run_id, RULES_VERSION)
     run = benchmarks.get_run(session, tenant_id, run_id)
@@ -226,9 +226,9 @@ def examine_run(session: Reader, tenant_id: str, run_id: str, *, again: bool = F
 def store_examined(
     session: Writer, tenant_id: str, run_id: str, examined: Sequence[ExaminedResult]
 ) -> WriteOutcome | None:
-    """Keep what the rules said, see which runs agree, and ask for suspects to be measured again.
+    """Stores validations, confirms runs that agree, and starts a run that measures suspects again.
 
-    Answers with the run that is to measure them, for the audit.
+    Returns the outcome of that run for the audit, or None.
     """
     for one in examined:
         repository.store_validation(session, tenant_id, one.result_id, one.values)
@@ -249,13 +249,11 @@ def store_examined(
 def _confirm_family(
     session: Writer, tenant_id: str, family: Sequence[BenchmarkRunRow]
 ) -> dict[str, set[str]]:
-    """Let runs of a family confirm each other; the benchmarks that stay suspect, by run."""
+    """Lifts suspicions of runs that agree, and returns the benchmarks that stay suspect by run."""
     rows = repository.list_measured_results(session, tenant_id, [run.id for run in family])
     validations = repository.get_validations(session, tenant_id, [row.id for row in rows])
-    kinds = {
-        one.name: one.work.kind
-        for run in family
-        for one in BenchmarkSuite.model_validate(run.suite).benchmarks
+    works = {
+        one.name: one.work for run in family for one in BenchmarkSuite.model_validate(run.suite).benchmarks
     }
     suspects: dict[str, set[str]] = {}
     for alike in _group_comparable_results(rows):
@@ -268,7 +266,9 @@ def _confirm_family(
                 continue
             validation = validations[row.id]
             findings = [_parse_finding(one) for one in validation.findings]
-            most = resolve_limits(row.device, kinds.get(row.benchmark, "")).repeat_spread
+            work = works.get(row.benchmark)
+            is_on_host = work is not None and work.is_on_host
+            most = resolve_limits(row.device, is_on_host=is_on_host).repeat_spread
             agreeing = _list_agreeing_runs(figures, row.run_id, most) if row in usable else []
             verdict = compute_confirmed_verdict(findings) if agreeing else compute_verdict(findings)
             if (validation.verdict, validation.agreeing_run_ids) != (verdict, agreeing):
@@ -280,7 +280,7 @@ def _confirm_family(
 
 
 def _group_comparable_results(rows: Sequence[BenchmarkResultRow]) -> Iterator[list[BenchmarkResultRow]]:
-    """Counted results of equal work on the same device, of any run."""
+    """Yields groups of counted results of equal work on the same device, of any run."""
     groups: dict[tuple[Any, ...], list[BenchmarkResultRow]] = {}
     for row in rows:
         if row.is_counted:
@@ -291,7 +291,7 @@ def _group_comparable_results(rows: Sequence[BenchmarkResultRow]) -> Iterator[li
 
 
 def _is_confirming(findings: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether nothing but statistics speaks against a result, so that it can confirm another."""
+    """Returns true if a result has no findings but suspicions by statistics. It can confirm another then."""
     return compute_confirmed_verdict([_parse_finding(one) for one in findings]) is ResultVerdict.ACCEPTED
 
 
@@ -303,7 +303,7 @@ def _compute_run_figures(rows: Sequence[BenchmarkResultRow]) -> dict[str, float]
 
 
 def _list_agreeing_runs(figures: Mapping[str, float], own_run_id: str, most: float) -> list[str]:
-    """The other runs whose figure is that of this one, within the share that repeats may differ by."""
+    """Returns the other runs whose figure agrees with a run's within the share that repeats may differ."""
     own = figures[own_run_id]
     return [
         run_id
@@ -313,7 +313,7 @@ def _list_agreeing_runs(figures: Mapping[str, float], own_run_id: str, most: flo
 
 
 def _rerun_suspects(session: Writer, run: BenchmarkRunRow, names: set[str]) -> WriteOutcome | None:
-    """Ask the node of a completed run for its suspects, and nothing else."""
+    """Starts a run of nothing but the suspects on the node of a completed run."""
     standing = nodes.list_standings(session, run.tenant_id, [run.id])[run.id]
     node_id = standing.node_id
     if not names or standing.state != "completed" or node_id is None:

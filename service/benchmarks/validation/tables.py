@@ -1,4 +1,4 @@
-"""What validation says of results."""
+"""Table of validations."""
 
 from datetime import datetime
 from typing import Any
@@ -10,7 +10,7 @@ from service.kit.database.engine import Base, Json, UtcDateTime
 
 
 class BenchmarkValidationRow(Base):
-    """The verdict on one result that has a measurement, under the rules that were last applied to it."""
+    """Verdict on one result that has a measurement, under the rules that were last applied to it."""
 
     __tablename__ = "benchmark_validations"
     __table_args__ = (
@@ -26,10 +26,10 @@ class BenchmarkValidationRow(Base):
     findings: Mapped[list[dict[str, Any]]] = mapped_column(Json)
     unchecked: Mapped[list[dict[str, Any]]] = mapped_column(Json)
     agreeing_run_ids: Mapped[list[str]] = mapped_column(Json)
-    """Runs of the same benchmark on the same node that came to the same figure."""
+    """Ids of runs of the same benchmark on the same node whose figures agree."""
     samples_sha256: Mapped[str | None] = mapped_column(String(64))
-    """Of the samples, where they tell one measurement from any other."""
+    """Digest of the samples. None if they are too few to identify a measurement."""
     checksum: Mapped[str | None] = mapped_column(String(64))
-    """Of what was computed from the seed."""
+    """Checksum of the result that was computed from the seed."""
     seed: Mapped[int] = mapped_column(BigInteger)
     validated_at: Mapped[datetime] = mapped_column(UtcDateTime)

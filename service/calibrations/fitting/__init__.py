@@ -30,7 +30,7 @@ from service.planning.hardware.calibration.measured import MeasuredFigure
 from service.planning.hardware.collectives import Collective, CollectiveAlgorithm
 from service.planning.operators import DeviceMachine
 from service.planning.precision import NumberFormat
-from service.protocol.work import CollectiveWork
+from service.protocol.work.links import CollectiveWork
 
 __all__ = ["BenchmarkObservation", "DeviceFit", "FittedDevice", "compute_figures"]
 

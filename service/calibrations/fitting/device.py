@@ -8,7 +8,7 @@ from service.planning.hardware.cluster import Accelerator
 from service.planning.hardware.links import Link
 from service.planning.operators import DeviceMachine, build_machine
 from service.planning.precision import NumberFormat
-from service.protocol.work import DType
+from service.protocol.work.base import DType
 
 FORMATS: Mapping[DType, NumberFormat] = {
     "fp64": NumberFormat.FP64,

@@ -12,7 +12,8 @@ from service.calibrations.fitting.observations import (
     solve_figure,
 )
 from service.planning.quantity import EvidenceBasis, Quantity
-from service.protocol.work import CapacityWork, ContextMemoryWork, HostLinkWork, HostStreamWork, StorageWork
+from service.protocol.work.links import HostLinkWork, StorageWork
+from service.protocol.work.memory import CapacityWork, ContextMemoryWork, HostStreamWork
 
 _LEAST_TRANSFER_BYTES: Final = 2**26
 """Shortest transfer that is used; shorter copies measure their start."""

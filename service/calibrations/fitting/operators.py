@@ -26,7 +26,8 @@ from service.planning.hardware.calibration.shares import AchievedShare
 from service.planning.models.profile import FusedAttention
 from service.planning.operators import DeviceMachine, OperatorWork, build_gemm, operator_seconds
 from service.planning.precision import NumberFormat
-from service.protocol.work import GEMM_BYTES, AttentionWork, GemmWork, StreamWork
+from service.protocol.work.arithmetic import GEMM_BYTES, AttentionWork, GemmWork
+from service.protocol.work.memory import StreamWork
 
 SKINNY_ROWS: Final = 64
 """A product of fewer rows streams its weights, and does not measure the peak of multiplication."""

@@ -16,7 +16,8 @@ from service.calibrations.fitting.observations import (
 )
 from service.calibrations.sets import build_name
 from service.planning.hardware.calibration import PowerQuantity, PowerRates
-from service.protocol.work import GEMM_BYTES, PowerWork
+from service.protocol.work.arithmetic import GEMM_BYTES
+from service.protocol.work.device import PowerWork
 
 GEMM_SIDE: Final = 8192
 """Sides of the product that the load `gemm` multiplies."""

@@ -13,7 +13,7 @@ from service.calibrations.fitting.observations import (
 )
 from service.calibrations.sets import build_name
 from service.planning.hardware.calibration import ServingQuantity
-from service.protocol.work import GEMM_BYTES, AttentionWork, GemmWork
+from service.protocol.work.arithmetic import GEMM_BYTES, AttentionWork, GemmWork
 
 _MOST_ROWS: Final = 16
 """Most rows of a product that is bound by its weights on any device."""

@@ -224,7 +224,6 @@ NEUTRAL: Final[Mapping[str, tuple[SettingValue, ...]]] = {
     OFFLOADED_ACTIVATIONS: ("none",),
     OBJECTIVE: ("pretraining", "supervised"),
     "/workload/adaptation/kind": ("full",),
-    "/workload/weight_average": (False,),
     GRAPHS: (True,),
     PREFIX: (0.0,),
     SCHEDULER: ("continuous",),

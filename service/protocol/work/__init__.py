@@ -1,99 +1,24 @@
-"""What a benchmark does, by kind: its parameters within bounds, and how much work one execution is."""
+"""Kinds of work of benchmarks: parameters within bounds, amounts of work, and what each asks of validation.
 
-from typing import Annotated
+A kind is a class in the module of its family, and a member of the union at the end of that module.
+"""
+
+from collections.abc import Mapping
+from typing import Annotated, Final, get_args
 
 from pydantic import Field
 
-from service.protocol.work.arithmetic import GEMM_BYTES, AttentionWork, FftWork, GemmWork
-from service.protocol.work.base import DType, WorkAmount
-from service.protocol.work.device import LaunchLatencyWork, PowerWork
-from service.protocol.work.links import (
-    CollectiveWork,
-    ExternalToolWork,
-    HostLinkWork,
-    PeerLinkWork,
-    StorageWork,
-)
-from service.protocol.work.memory import (
-    STREAM_ARRAYS,
-    WORD_BYTES,
-    BankConflictWork,
-    CacheStreamWork,
-    CapacityWork,
-    ContextMemoryWork,
-    DivergenceWork,
-    HostStreamWork,
-    OccupancyWork,
-    StreamWork,
-    StridedReadWork,
-)
-from service.protocol.work.training import (
-    OPTIMIZER_BYTES,
-    DecodeLoopWork,
-    GradientAccumulationWork,
-    GradientCompressionWork,
-    OptimizerStepWork,
-    TrainingStepWork,
-)
-
-__all__ = [
-    "GEMM_BYTES",
-    "OPTIMIZER_BYTES",
-    "STREAM_ARRAYS",
-    "WORD_BYTES",
-    "AttentionWork",
-    "BankConflictWork",
-    "BenchmarkWork",
-    "CacheStreamWork",
-    "CapacityWork",
-    "CollectiveWork",
-    "ContextMemoryWork",
-    "DType",
-    "DecodeLoopWork",
-    "DivergenceWork",
-    "ExternalToolWork",
-    "FftWork",
-    "GemmWork",
-    "GradientAccumulationWork",
-    "GradientCompressionWork",
-    "HostLinkWork",
-    "HostStreamWork",
-    "LaunchLatencyWork",
-    "OccupancyWork",
-    "OptimizerStepWork",
-    "PeerLinkWork",
-    "PowerWork",
-    "StorageWork",
-    "StreamWork",
-    "StridedReadWork",
-    "TrainingStepWork",
-    "WorkAmount",
-]
+from service.protocol.work.arithmetic import ArithmeticWork
+from service.protocol.work.base import Work
+from service.protocol.work.device import DeviceWork
+from service.protocol.work.links import LinkWork
+from service.protocol.work.memory import MemoryWork
+from service.protocol.work.training import ModelWork
 
 BenchmarkWork = Annotated[
-    GemmWork
-    | AttentionWork
-    | FftWork
-    | StreamWork
-    | StridedReadWork
-    | CacheStreamWork
-    | HostStreamWork
-    | BankConflictWork
-    | DivergenceWork
-    | OccupancyWork
-    | CapacityWork
-    | ContextMemoryWork
-    | HostLinkWork
-    | PeerLinkWork
-    | CollectiveWork
-    | ExternalToolWork
-    | StorageWork
-    | LaunchLatencyWork
-    | PowerWork
-    | OptimizerStepWork
-    | GradientAccumulationWork
-    | GradientCompressionWork
-    | TrainingStepWork
-    | DecodeLoopWork,
-    Field(discriminator="kind"),
+    ArithmeticWork | MemoryWork | LinkWork | DeviceWork | ModelWork, Field(discriminator="kind")
 ]
+WORK_KINDS: Final[Mapping[str, type[Work]]] = {
+    get_args(kind.model_fields["kind"].annotation)[0]: kind for kind in get_args(get_args(BenchmarkWork)[0])
+}
+"""Class of each kind of work by its name."""

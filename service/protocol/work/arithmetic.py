@@ -1,12 +1,11 @@
-"""Arithmetic: products, transforms and attention."""
+"""Work of arithmetic: products, transforms and attention."""
 
 from math import log2
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from service.protocol.base import ProtocolMessage
-from service.protocol.work.base import INT64, DType, MatrixSide, WorkAmount
+from service.protocol.work.base import INT64, DType, MatrixSide, Work, WorkAmount
 
 GEMM_BYTES: dict[DType, tuple[int, int]] = {
     "fp64": (8, 8),
@@ -17,11 +16,14 @@ GEMM_BYTES: dict[DType, tuple[int, int]] = {
     "fp8_e4m3": (1, 2),
     "int8": (1, 4),
 }
-"""Bytes of an element that goes in and of one that comes out; products of fp8 are kept as bf16."""
+"""Bytes of an element of the factors and of the product. Products of fp8 are kept as bf16."""
 
 
-class GemmWork(ProtocolMessage):
+class GemmWork(Work):
     """C = A B of random numbers."""
+
+    kernel_bound: ClassVar[Literal["arithmetic"]] = "arithmetic"
+    comparison: ClassVar[Literal["always"]] = "always"
 
     kind: Literal["gemm"]
     dtype: DType
@@ -34,17 +36,28 @@ class GemmWork(ProtocolMessage):
     """Columns of A and rows of B."""
 
     def count_work(self) -> WorkAmount:
-        """2 m n k, as cuBLAS and the published tables count; m n (2 k - 1) is exact and used by nobody.
+        """Returns 2 m n k FLOP and the bytes of each matrix once, which bound a product of few rows.
 
-        Bytes are those of each matrix once: what a product of few rows is bound by.
+        cuBLAS and the published tables count so. m n (2 k - 1) is exact and not in use.
         """
         read, written = GEMM_BYTES[self.dtype]
         moved_bytes = (self.m + self.n) * self.k * read + self.m * self.n * written
         return WorkAmount(flops=2 * self.m * self.n * self.k, moved_bytes=moved_bytes)
 
+    @property
+    def fetched_bytes_per_moved_byte(self) -> float:
+        """1, because each matrix is read from memory or written to it once."""
+        return 1.0
 
-class AttentionWork(ProtocolMessage):
+    def is_memory_bound(self, metric: str) -> bool:
+        """Returns true if the figure of the product is bytes per second, as of few rows."""
+        return metric == "bytes_per_second"
+
+
+class AttentionWork(Work):
     """Softmax(Q K^T / sqrt(d)) V of random numbers: a prompt, or one query a sequence over a cache."""
+
+    kernel_bound: ClassVar[Literal["arithmetic"]] = "arithmetic"
 
     kind: Literal["attention"]
     phase: Literal["prefill", "decode"]
@@ -71,9 +84,10 @@ class AttentionWork(ProtocolMessage):
         return self
 
     def count_work(self) -> WorkAmount:
-        """4 b h q c d, half of it where causal (FlashAttention-2, 4.1); bytes of Q, K, V and the result.
+        """Returns 4 b h q c d FLOP, half where causal (FlashAttention-2, 4.1), and bytes of all operands.
 
-        Keys and values count once a sequence and head of their own: what decoding is bound by.
+        Bytes are those of Q, K, V and the result. Keys and values count once for each sequence and head of
+        their own, which is what bounds decoding.
         """
         queries = self.context_tokens if self.phase == "prefill" else 1
         flops = 4 * self.batch * self.query_heads * queries * self.context_tokens * self.head_size
@@ -84,9 +98,22 @@ class AttentionWork(ProtocolMessage):
             moved_bytes=moved * (4 if self.dtype == "fp32" else 2),
         )
 
+    @property
+    def fetched_bytes_per_moved_byte(self) -> float:
+        """1 of decoding, which reads the whole cache of keys and values from memory."""
+        return 1.0 if self.phase == "decode" else 0.0
 
-class FftWork(ProtocolMessage):
+    def is_memory_bound(self, metric: str) -> bool:
+        """Returns true of decoding."""
+        del metric
+        return self.phase == "decode"
+
+
+class FftWork(Work):
     """Complex transforms, of as many points in each dimension."""
+
+    kernel_bound: ClassVar[Literal["arithmetic"]] = "arithmetic"
+    comparison: ClassVar[Literal["always"]] = "always"
 
     kind: Literal["fft"]
     dtype: Literal["fp16", "fp32", "fp64"]
@@ -98,12 +125,12 @@ class FftWork(ProtocolMessage):
     dimensions: Annotated[int, Field(ge=1, le=3, json_schema_extra=INT64)] = 1
     """1 for a row, 2 for a square, 3 for a cube."""
     in_place: bool = False
-    """Whether the result takes the place of the input."""
+    """True if the result takes the place of the input."""
 
     def count_work(self) -> WorkAmount:
-        """5 N log2 N a transform of N elements: FFTW's convention, whatever the algorithm does.
+        """Returns 5 N log2 N FLOP for each transform of N elements, FFTW's convention for every algorithm.
 
-        Bytes are one read and one write of each element: what a transform that fits on the chip moves.
+        Bytes are one read and one write of each element, as of a transform that fits on the chip.
         """
         elements = self.points**self.dimensions
         width = {"fp16": 4, "fp32": 8, "fp64": 16}[self.dtype]
@@ -111,3 +138,6 @@ class FftWork(ProtocolMessage):
             flops=round(5 * elements * log2(elements)) * self.batch,
             moved_bytes=2 * width * elements * self.batch,
         )
+
+
+ArithmeticWork = GemmWork | AttentionWork | FftWork

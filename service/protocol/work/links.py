@@ -1,67 +1,70 @@
-"""Copies between host and device, between devices, and to storage."""
+"""Work of links: copies between host and device, between devices, and to storage."""
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from service.protocol.base import ProtocolMessage
-from service.protocol.work.base import INT64, Bytes, WorkAmount
+from service.protocol.work.base import INT64, Bytes, Work, WorkAmount
 
 Devices = Annotated[int, Field(ge=2, le=64, json_schema_extra=INT64)]
 
 
-class HostLinkWork(ProtocolMessage):
+class HostLinkWork(Work):
     """Copies between host and device."""
 
     kind: Literal["host_link"]
     direction: Literal["host_to_device", "device_to_host", "both"]
-    """Which way, or both at once."""
+    """Direction of the copies, or both at once."""
     memory: Literal["pinned", "pageable"]
     """Kind of memory on the host."""
     transfer_bytes: Bytes
     """Payload of one direction."""
 
     def count_work(self) -> WorkAmount:
-        """Payload; both directions at once count twice."""
+        """Returns the payload, twice for both directions at once."""
         return WorkAmount(moved_bytes=self.transfer_bytes * (2 if self.direction == "both" else 1))
 
 
-class PeerLinkWork(ProtocolMessage):
+class PeerLinkWork(Work):
     """Copies from one device of a node to the next."""
+
+    is_joint: ClassVar[bool] = True
 
     kind: Literal["peer_link"]
     direction: Literal["one_way", "both"]
     """One way, or both at once."""
     method: Literal["copy_engine", "kernel"]
-    """Who copies; their figures differ, so they are never compared."""
+    """Means of the copies. Their figures differ, so they are never compared."""
     transfer_bytes: Bytes
     """Payload of one direction."""
 
     def count_work(self) -> WorkAmount:
-        """Payload; both directions at once count twice."""
+        """Returns the payload, twice for both directions at once."""
         return WorkAmount(moved_bytes=self.transfer_bytes * (2 if self.direction == "both" else 1))
 
 
-class CollectiveWork(ProtocolMessage):
+class CollectiveWork(Work):
     """A collective of devices of one node."""
+
+    is_joint: ClassVar[bool] = True
 
     kind: Literal["collective"]
     operation: Literal[
         "all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "send_receive"
     ]
-    """What is exchanged."""
+    """Operation of the collective."""
     devices: Devices
     """Devices that take part."""
     payload_bytes: Bytes
-    """As nccl-tests counts: what a device has in the end of a gather, in the beginning of all others."""
+    """Payload as nccl-tests counts it: bytes of a device after a gather, before all others."""
     algorithm: Literal["default", "ring", "tree", "nvls"] = "default"
-    """What the library is told to use."""
+    """Algorithm that the library is told to use."""
 
     def count_work(self) -> WorkAmount:
-        """Bytes of the bus: payload times the factor that makes figures of any number of devices comparable.
+        """Returns bytes of the bus: the payload times a factor that makes all numbers of devices comparable.
 
-        2 (n - 1) / n of an all-reduce, (n - 1) / n of gather, scatter and all-to-all, 1 of the others
-        (nccl-tests, PERFORMANCE.md).
+        The factor is 2 (n - 1) / n of an all-reduce, (n - 1) / n of gather, scatter and all-to-all, 1 of the
+        others (nccl-tests, PERFORMANCE.md).
         """
         rest = self.payload_bytes * (self.devices - 1)
         match self.operation:
@@ -73,33 +76,41 @@ class CollectiveWork(ProtocolMessage):
                 return WorkAmount(moved_bytes=self.payload_bytes)
 
 
-class ExternalToolWork(ProtocolMessage):
-    """A transfer that a tool of others measures, where it is installed; its times are what it reports."""
+class ExternalToolWork(Work):
+    """A transfer that a tool measures, where it is installed. Its times are those that the tool reports."""
+
+    is_reported: ClassVar[bool] = True
+    comparison: ClassVar[Literal["never"]] = "never"
 
     kind: Literal["external_tool"]
     tool: Literal["nvbandwidth", "nccl_tests", "dcgm"]
-    """Whose program runs; a fixed name, looked up on the path."""
+    """Tool that runs: a fixed name, looked up on the path."""
     test: Annotated[str, Field(max_length=60, pattern="^[a-z0-9_]{1,60}$")]
     """Test of the tool, such as host_to_device_memcpy_ce or all_reduce."""
     transfer_bytes: Bytes
     """Payload."""
 
     def count_work(self) -> WorkAmount:
-        """The payload that the tool was asked for."""
+        """Returns the payload that the tool was asked for."""
         return WorkAmount(moved_bytes=self.transfer_bytes)
 
 
-class StorageWork(ProtocolMessage):
+class StorageWork(Work):
     """A file written and flushed to the device, or read back past the page cache where that is possible."""
+
+    is_on_host: ClassVar[bool] = True
 
     kind: Literal["storage"]
     direction: Literal["read", "write"]
-    """Whether the file is written or read."""
+    """Direction: the file is read or written."""
     file_bytes: Bytes
     """Size of the file."""
     block_bytes: Bytes
     """Size of one call."""
 
     def count_work(self) -> WorkAmount:
-        """The bytes of the file."""
+        """Returns the bytes of the file."""
         return WorkAmount(moved_bytes=self.file_bytes)
+
+
+LinkWork = HostLinkWork | PeerLinkWork | CollectiveWork | ExternalToolWork | StorageWork

@@ -1,34 +1,41 @@
-"""Memory: bandwidth by pattern and level, and what is on the chip."""
+"""Work of memory: bandwidth by pattern and level, resources on the chip, and capacity."""
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from service.protocol.base import ProtocolMessage
-from service.protocol.work.base import INT64, Bytes, WorkAmount
+from service.protocol.work.base import INT64, Bytes, Work, WorkAmount
 
 STREAM_ARRAYS = {"read": 1, "write": 1, "copy": 2, "triad": 3}
 """Arrays that a pattern moves through memory, each element once."""
 WORD_BYTES = 4
+SECTOR_BYTES = 32
+"""Bytes that are fetched of memory at least (CUDA C++ Best Practices Guide, coalesced access)."""
 WARP_THREADS = 32
 
 
-class StreamWork(ProtocolMessage):
+class StreamWork(Work):
     """Memory bandwidth of one access pattern over arrays far larger than the cache."""
+
+    kernel_bound: ClassVar[Literal["memory"]] = "memory"
+    comparison: ClassVar[Literal["always"]] = "always"
 
     kind: Literal["stream"]
     pattern: Literal["read", "write", "copy", "triad"]
-    """What happens to the arrays."""
+    """Access to the arrays."""
     array_bytes: Bytes
     """Size of each array."""
 
     def count_work(self) -> WorkAmount:
-        """Bytes that the source names (McCalpin, STREAM); fetches before a write are not counted."""
+        """Returns the bytes that the source names (McCalpin, STREAM), without fetches before a write."""
         return WorkAmount(moved_bytes=STREAM_ARRAYS[self.pattern] * self.array_bytes)
 
 
-class StridedReadWork(ProtocolMessage):
-    """Reads of 4 bytes that lie `stride_bytes` apart: what a gather gets of the bandwidth."""
+class StridedReadWork(Work):
+    """Reads of 4 bytes that lie `stride_bytes` apart: the share of the bandwidth that a gather gets."""
+
+    kernel_bound: ClassVar[Literal["memory"]] = "memory"
+    comparison: ClassVar[Literal["always"]] = "always"
 
     kind: Literal["strided_read"]
     stride_bytes: Annotated[int, Field(ge=4, le=2**20, multiple_of=4, json_schema_extra=INT64)]
@@ -37,42 +44,53 @@ class StridedReadWork(ProtocolMessage):
     """Size of the array."""
 
     def count_work(self) -> WorkAmount:
-        """The bytes that are used, not the lines that are fetched for them."""
+        """Returns the bytes that are used, not the lines that are fetched for them."""
         return WorkAmount(moved_bytes=self.array_bytes // self.stride_bytes * WORD_BYTES)
 
+    @property
+    def fetched_bytes_per_moved_byte(self) -> float:
+        """Bytes that are fetched for each byte that is used: sectors, or the stride where it is shorter."""
+        return min(self.stride_bytes, SECTOR_BYTES) / WORD_BYTES
 
-class CacheStreamWork(ProtocolMessage):
+
+class CacheStreamWork(Work):
     """Bandwidth of arrays that stay in the last-level cache: the control for a leak of it into others."""
+
+    kernel_bound: ClassVar[Literal["on_chip"]] = "on_chip"
 
     kind: Literal["cache_stream"]
     pattern: Literal["read", "copy"]
-    """What happens to the array."""
+    """Access to the array."""
     array_bytes: Bytes
     """Size of each array, far below that of the cache."""
     passes: Annotated[int, Field(ge=1, le=100_000, json_schema_extra=INT64)]
     """Times that one execution goes over it."""
 
     def count_work(self) -> WorkAmount:
-        """Bytes that the source names, of all passes."""
+        """Returns the bytes that the source names, of all passes."""
         return WorkAmount(moved_bytes=STREAM_ARRAYS[self.pattern] * self.array_bytes * self.passes)
 
 
-class HostStreamWork(ProtocolMessage):
+class HostStreamWork(Work):
     """Bandwidth of the host's memory on a node with accelerators, over arrays far larger than its caches."""
+
+    is_on_host: ClassVar[bool] = True
 
     kind: Literal["host_stream"]
     pattern: Literal["read", "write", "copy", "triad"]
-    """What happens to the arrays."""
+    """Access to the arrays."""
     array_bytes: Bytes
     """Size of each array."""
 
     def count_work(self) -> WorkAmount:
-        """Bytes that the source names, as of a stream."""
+        """Returns the bytes that the source names, as of a stream."""
         return WorkAmount(moved_bytes=STREAM_ARRAYS[self.pattern] * self.array_bytes)
 
 
-class BankConflictWork(ProtocolMessage):
+class BankConflictWork(Work):
     """Reads of the memory that a multiprocessor shares, words of a warp `stride_words` apart."""
+
+    kernel_bound: ClassVar[Literal["on_chip"]] = "on_chip"
 
     kind: Literal["bank_conflict"]
     stride_words: Annotated[int, Field(ge=1, le=64, json_schema_extra=INT64)]
@@ -83,57 +101,93 @@ class BankConflictWork(ProtocolMessage):
     """Threads of one execution."""
 
     def count_work(self) -> WorkAmount:
-        """4 bytes a read."""
+        """Returns 4 bytes a read."""
         return WorkAmount(moved_bytes=WORD_BYTES * self.reads * self.threads)
 
 
-class DivergenceWork(ProtocolMessage):
+class DivergenceWork(Work):
     """Multiply-adds of warps whose threads take `paths` different ways."""
+
+    kernel_bound: ClassVar[Literal["arithmetic"]] = "arithmetic"
 
     kind: Literal["divergence"]
     paths: Literal[1, 2, 4, 8, 16, 32]
-    """Ways among the threads of a warp; one after the other, so that the rate falls with their number."""
+    """Ways among the threads of a warp. They run one after the other, so the rate falls with their number."""
     steps: Annotated[int, Field(ge=1, le=10_000_000, json_schema_extra=INT64)]
     """Multiply-adds of each thread."""
     threads: Annotated[int, Field(ge=32, le=2**24, multiple_of=32, json_schema_extra=INT64)]
     """Threads of one execution."""
 
     def count_work(self) -> WorkAmount:
-        """2 a multiply-add that somebody asked for; lanes that wait do none."""
+        """Returns 2 FLOP for each multiply-add that was asked for. Lanes that wait do none."""
         return WorkAmount(flops=2 * self.steps * self.threads)
 
 
-class OccupancyWork(ProtocolMessage):
+class OccupancyWork(Work):
     """A copy by so few warps on each multiprocessor: throughput against occupancy."""
+
+    kernel_bound: ClassVar[Literal["memory"]] = "memory"
 
     kind: Literal["occupancy"]
     resident_warps: Annotated[int, Field(ge=1, le=64, json_schema_extra=INT64)]
-    """Warps on a multiprocessor at a time; what is larger than the device has room for is unsupported."""
+    """Warps on a multiprocessor at a time. More than the device has room for are unsupported."""
     array_bytes: Bytes
     """Size of each array."""
 
     def count_work(self) -> WorkAmount:
-        """Bytes read and written."""
+        """Returns the bytes read and written."""
         return WorkAmount(moved_bytes=2 * self.array_bytes)
 
+    @property
+    def needs_random_data(self) -> bool:
+        """False, because no rule asks for random data of a copy by few warps."""
+        return False
 
-class CapacityWork(ProtocolMessage):
+
+class CapacityWork(Work):
     """The largest block of device memory that a process can allocate."""
+
+    comparison: ClassVar[Literal["never"]] = "never"
 
     kind: Literal["capacity"]
 
     def count_work(self) -> WorkAmount:
-        """Nothing is counted: the figure is read."""
+        """Returns no work, because the figure is read."""
         return WorkAmount()
 
+    @property
+    def reading_seconds(self) -> float:
+        """0, because a reading takes no longer than to prepare it."""
+        return 0.0
 
-class ContextMemoryWork(ProtocolMessage):
+
+class ContextMemoryWork(Work):
     """Device memory that a process takes before it allocates anything."""
+
+    comparison: ClassVar[Literal["never"]] = "never"
 
     kind: Literal["context_memory"]
     with_library: bool
-    """Whether the matrix library is initialised too."""
+    """True if the matrix library is initialised too."""
 
     def count_work(self) -> WorkAmount:
-        """Nothing is counted: the figure is read."""
+        """Returns no work, because the figure is read."""
         return WorkAmount()
+
+    @property
+    def reading_seconds(self) -> float:
+        """0, because a reading takes no longer than to prepare it."""
+        return 0.0
+
+
+MemoryWork = (
+    StreamWork
+    | StridedReadWork
+    | CacheStreamWork
+    | HostStreamWork
+    | BankConflictWork
+    | DivergenceWork
+    | OccupancyWork
+    | CapacityWork
+    | ContextMemoryWork
+)

@@ -1,20 +1,22 @@
-"""What training and serving are made of: steps of optimizers, gradients, and whole small models."""
+"""Work of training and serving: steps of optimizers, gradients, and whole small models."""
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from service.protocol.base import ProtocolMessage
-from service.protocol.work.base import INT64, Elements, MatrixSide, WorkAmount
+from service.protocol.work.base import INT64, Elements, MatrixSide, Work, WorkAmount
 
 SmallCount = Annotated[int, Field(ge=1, le=1024, json_schema_extra=INT64)]
 OPTIMIZER_BYTES = {"adamw": 28, "sgd_momentum": 20}
-"""Of a parameter: its gradient, and its master weight and states of 4 bytes, read; these and a weight of 2
-bytes written. A gradient is 2 bytes wide: adamw 2 + 3 x 4 + 3 x 4 + 2, momentum 2 + 2 x 4 + 2 x 4 + 2."""
+"""Bytes of a parameter that an update moves: its gradient, master weight and states are read, and the last
+two and a weight of 2 bytes are written. A gradient has 2 bytes, master weight and states 4 each: adamw 2 + 3
+x 4 + 3 x 4 + 2, momentum 2 + 2 x 4 + 2 x 4 + 2."""
 
 
-class OptimizerStepWork(ProtocolMessage):
+class OptimizerStepWork(Work):
     """One update of parameters in mixed precision, in one fused kernel."""
+
+    kernel_bound: ClassVar[Literal["memory"]] = "memory"
 
     kind: Literal["optimizer_step"]
     optimizer: Literal["adamw", "sgd_momentum"]
@@ -23,12 +25,14 @@ class OptimizerStepWork(ProtocolMessage):
     """Parameters that are updated."""
 
     def count_work(self) -> WorkAmount:
-        """Bytes of all that is read and written once."""
+        """Returns the bytes of all that is read and written once."""
         return WorkAmount(moved_bytes=OPTIMIZER_BYTES[self.optimizer] * self.parameters)
 
 
-class GradientAccumulationWork(ProtocolMessage):
+class GradientAccumulationWork(Work):
     """Gradients of a micro-batch added to the sum of those before it."""
+
+    kernel_bound: ClassVar[Literal["memory"]] = "memory"
 
     kind: Literal["gradient_accumulation"]
     gradient_dtype: Literal["bf16", "fp32"]
@@ -37,28 +41,32 @@ class GradientAccumulationWork(ProtocolMessage):
     """Gradients."""
 
     def count_work(self) -> WorkAmount:
-        """A gradient is read, its sum of 4 bytes read and written."""
+        """Returns the bytes of each gradient, read, and of its sum of 4 bytes, read and written."""
         return WorkAmount(moved_bytes=((2 if self.gradient_dtype == "bf16" else 4) + 8) * self.parameters)
 
 
-class GradientCompressionWork(ProtocolMessage):
+class GradientCompressionWork(Work):
     """Gradients of 4 bytes made smaller before they are sent, with the error kept for the next step."""
+
+    kernel_bound: ClassVar[Literal["memory"]] = "memory"
 
     kind: Literal["gradient_compression"]
     method: Literal["int8", "sign", "top_k"]
-    """8 bits with a scale a block of 1024, one bit with a scale, or the largest of them with their places."""
+    """8 bits with a scale for each block of 1024, one bit with a scale, or the largest with their places."""
     parameters: Elements
     """Gradients."""
     kept_share: Annotated[float, Field(gt=0, le=1)] = 0.01
-    """Of `top_k`: the share that is sent."""
+    """Share of the gradients that `top_k` sends."""
 
     def count_work(self) -> WorkAmount:
-        """The gradients and the error are read, the error is written: what any method moves at least."""
+        """Returns the bytes that any method moves at least: gradients and error read, the error written."""
         return WorkAmount(moved_bytes=12 * self.parameters)
 
 
-class _DecoderWork(ProtocolMessage):
-    """A small decoder as Llama is built: RMS norm, grouped attention with rotation, gated feed-forward."""
+class _DecoderWork(Work):
+    """A small decoder built as Llama is: RMS norm, grouped attention with rotation, gated feed-forward."""
+
+    kernel_bound: ClassVar[Literal["arithmetic"]] = "arithmetic"
 
     layers: SmallCount
     """Layers, all alike."""
@@ -73,7 +81,7 @@ class _DecoderWork(ProtocolMessage):
     feed_forward: MatrixSide
     """Elements between the matrices of the feed-forward network."""
     vocabulary: MatrixSide
-    """Tokens that there are."""
+    """Tokens of the vocabulary."""
     dtype: Literal["fp32", "bf16"]
     """Type of weights and activations."""
 
@@ -107,12 +115,12 @@ class TrainingStepWork(_DecoderWork):
     accumulation_steps: SmallCount = 1
     """Micro-batches of a step."""
     recomputation: Literal["none", "full"] = "none"
-    """Whether the activations of a layer are computed again in the backward pass."""
+    """Recomputation of the activations of a layer in the backward pass."""
 
     def count_work(self) -> WorkAmount:
-        """6 P a token and 12 L h d s / 2 of causal attention (PaLM, appendix B), recomputation not counted.
+        """Returns 6 P FLOP a token and 12 L h d s / 2 of causal attention (PaLM, appendix B).
 
-        So the rate is that of the model's FLOPs, and two strategies stand beside each other.
+        Recomputation is not counted, so that rates are of the model's FLOPs and strategies can be compared.
         """
         tokens = self.sequence_length * self.micro_batch_size * self.accumulation_steps
         attention = 6 * self.layers * self.query_heads * self.head_size * self.sequence_length
@@ -128,14 +136,19 @@ class DecodeLoopWork(_DecoderWork):
     context_tokens: MatrixSide
     """Tokens in the cache of a sequence before the first step."""
     steps: Annotated[int, Field(ge=1, le=4096, json_schema_extra=INT64)]
-    """Tokens made for each sequence in one execution."""
+    """Tokens that one execution makes for each sequence."""
     uses_graph: bool = True
-    """Whether the launches of a step are replayed from a graph."""
+    """True if the launches of a step are replayed from a graph."""
 
     def count_work(self) -> WorkAmount:
-        """Weights once a step and the cache as it is at the beginning; the time is that of a step."""
+        """Returns the bytes of the weights once a step and of the first cache; a part is a step."""
         cache = 2 * self.layers * self.kv_heads * self.head_size * self.context_tokens * self.batch
         moved = self.element_bytes * (self.matrix_parameters + cache) * self.steps
         return WorkAmount(
             moved_bytes=moved, flops=2 * self.matrix_parameters * self.batch * self.steps, parts=self.steps
         )
+
+
+ModelWork = (
+    OptimizerStepWork | GradientAccumulationWork | GradientCompressionWork | TrainingStepWork | DecodeLoopWork
+)

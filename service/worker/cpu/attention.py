@@ -8,7 +8,7 @@ import numpy as np
 
 from service.protocol.results import CorrectnessCheck
 from service.protocol.suites import Benchmark
-from service.protocol.work import AttentionWork
+from service.protocol.work.arithmetic import AttentionWork
 from service.worker.benchmark import MeasurementFacts, PreparedBenchmark, Unsupported
 from service.worker.cpu.blas import inspect_blas
 from service.worker.cpu.host_timed import (

@@ -13,7 +13,7 @@ import numpy as np
 
 from service.protocol.results import CorrectnessCheck
 from service.protocol.suites import Benchmark
-from service.protocol.work import CollectiveWork
+from service.protocol.work.links import CollectiveWork
 from service.worker.benchmark import MeasurementFacts, PreparedBenchmark, Unsupported
 from service.worker.cpu.host_timed import NUMPY, build_correctness, build_generator, compute_checksum
 from service.worker.host import available_memory_bytes, usable_processors

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from service.protocol.work import DecodeLoopWork, TrainingStepWork
+from service.protocol.work.training import DecodeLoopWork, TrainingStepWork
 from service.worker.benchmark import MeasurementFacts, Unsupported
 from service.worker.cpu.blas import inspect_blas
 from service.worker.cpu.host_timed import NUMPY

@@ -7,7 +7,7 @@ import numpy as np
 
 from service.protocol.results import CorrectnessCheck
 from service.protocol.suites import Benchmark
-from service.protocol.work import FftWork
+from service.protocol.work.arithmetic import FftWork
 from service.worker.benchmark import MeasurementFacts, PreparedBenchmark, Unsupported
 from service.worker.cpu.host_timed import (
     NUMPY,

@@ -9,7 +9,7 @@ import numpy as np
 from service.protocol.nodes import NodeGap, NodeSoftware
 from service.protocol.results import CorrectnessCheck
 from service.protocol.suites import Benchmark
-from service.protocol.work import GemmWork
+from service.protocol.work.arithmetic import GemmWork
 from service.worker.benchmark import MeasurementFacts, PreparedBenchmark, Unsupported
 from service.worker.cpu.blas import BlasLibrary, inspect_blas
 from service.worker.cpu.host_timed import (

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from service.protocol.results import CorrectnessCheck
 from service.protocol.suites import Benchmark
-from service.protocol.work import StorageWork
+from service.protocol.work.links import StorageWork
 from service.worker.benchmark import MeasurementFacts, PreparedBenchmark, Unsupported
 from service.worker.cpu.host_timed import NUMPY, build_correctness, build_generator
 from service.worker.host import file_system

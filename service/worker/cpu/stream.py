@@ -10,7 +10,13 @@ import numpy as np
 
 from service.protocol.results import CorrectnessCheck
 from service.protocol.suites import Benchmark
-from service.protocol.work import STREAM_ARRAYS, WORD_BYTES, HostStreamWork, StreamWork, StridedReadWork
+from service.protocol.work.memory import (
+    STREAM_ARRAYS,
+    WORD_BYTES,
+    HostStreamWork,
+    StreamWork,
+    StridedReadWork,
+)
 from service.worker.benchmark import MeasurementFacts, PreparedBenchmark, Unsupported
 from service.worker.cpu.host_timed import (
     NUMPY,

@@ -1,4 +1,9 @@
-"""Attention of random numbers: own kernels on tensor cores, or one of PyTorch's by name; checked by rows."""
+"""Attention of random numbers, by own kernels on tensor cores or by one back end of PyTorch.
+
+Own kernels follow the order of FlashAttention-2: 128 queries a block for prompts; decoding reads the cache
+once, in parts of the context; heads have 64 or 128 elements. PyTorch runs ``scaled_dot_product_attention`` on
+the stream that is timed. Rows of some heads are checked against float64.
+"""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -8,7 +13,7 @@ import numpy as np
 
 from service.protocol.results import CorrectnessCheck
 from service.protocol.suites import Benchmark
-from service.protocol.work import AttentionWork
+from service.protocol.work.arithmetic import AttentionWork
 from service.worker.benchmark import MeasurementFacts, PreparedBenchmark, Unsupported
 from service.worker.cuda import device as devices
 from service.worker.cuda import numbers

@@ -6,15 +6,8 @@ from typing import Any
 from service.protocol.nodes import NodeSoftware
 from service.worker.benchmark import Unsupported
 
-DISTRIBUTIONS = {
-    "cuda.bindings.driver": "cuda-bindings",
-    "cuda.bindings.nvrtc": "cuda-bindings",
-    "nvmath.bindings.cublas": "nvmath-python",
-    "nvmath.bindings.cublasLt": "nvmath-python",
-    "nvmath.bindings.cufft": "nvmath-python",
-    "torch": "torch",
-    "torch.nn.attention": "torch",
-}
+DISTRIBUTIONS = {"cuda": "cuda-bindings", "nvmath": "nvmath-python"}
+"""Distribution of a package. Others have the name of their package."""
 
 
 class CudaError(RuntimeError):
@@ -26,7 +19,8 @@ def load_module(module: str) -> Any:  # noqa: ANN401  # none of these libraries 
     try:
         return import_module(module)
     except ImportError:
-        raise Unsupported(f"{DISTRIBUTIONS[module]} is not installed") from None
+        package = module.partition(".")[0]
+        raise Unsupported(f"{DISTRIBUTIONS.get(package, package)} is not installed") from None
 
 
 def check_status(answer: tuple[Any, ...]) -> Any:  # noqa: ANN401

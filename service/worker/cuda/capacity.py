@@ -6,7 +6,7 @@ from contextlib import contextmanager
 import numpy as np
 
 from service.protocol.suites import Benchmark
-from service.protocol.work import CapacityWork
+from service.protocol.work.memory import CapacityWork
 from service.worker.benchmark import MeasurementFacts, PreparedBenchmark, Unsupported
 from service.worker.cuda import device as devices
 from service.worker.cuda import numbers

@@ -1,4 +1,8 @@
-"""Collectives of the accelerators of this node, by NCCL in one process."""
+"""Collectives of the accelerators of this node, by the C interface of NCCL.
+
+One process has a communicator for each accelerator and groups its calls. 65,536 elements of every accelerator
+are checked against NumPy.
+"""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -8,7 +12,7 @@ import numpy as np
 
 from service.protocol.results import CorrectnessCheck
 from service.protocol.suites import Benchmark
-from service.protocol.work import CollectiveWork
+from service.protocol.work.links import CollectiveWork
 from service.worker.benchmark import MeasurementFacts, PreparedBenchmark, Unsupported
 from service.worker.cuda import device as devices
 from service.worker.cuda import nccl, numbers

@@ -5,7 +5,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from service.protocol.work import DType, GemmWork
+from service.protocol.work.arithmetic import GemmWork
+from service.protocol.work.base import DType
 from service.worker.benchmark import Unsupported
 from service.worker.cuda.bindings import load_module
 from service.worker.cuda.device import CudaDevice

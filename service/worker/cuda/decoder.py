@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from service.protocol.work import DecodeLoopWork, TrainingStepWork
+from service.protocol.work.training import DecodeLoopWork, TrainingStepWork
 from service.worker.benchmark import MeasurementFacts, Unsupported
 from service.worker.cuda import numbers
 from service.worker.cuda.bindings import list_versions

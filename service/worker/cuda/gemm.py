@@ -1,4 +1,8 @@
-"""Matrix products of random numbers: the fastest of cuBLASLt's proposals, checked tile by tile."""
+"""Matrix products of random numbers, ``C = A B^T``, by cuBLASLt through nvmath-python.
+
+The fastest of up to 16 algorithms that its heuristics propose is measured. 12 tiles of 16 x 16 are checked
+against float64 of the same factors.
+"""
 
 import time
 from collections.abc import Iterator
@@ -9,7 +13,8 @@ import numpy as np
 
 from service.protocol.results import CorrectnessCheck
 from service.protocol.suites import Benchmark
-from service.protocol.work import GEMM_BYTES, DType, GemmWork
+from service.protocol.work.arithmetic import GEMM_BYTES, GemmWork
+from service.protocol.work.base import DType
 from service.worker.benchmark import MeasurementFacts, PreparedBenchmark, Unsupported
 from service.worker.cuda import device as devices
 from service.worker.cuda import numbers

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from service.protocol.work import DType
+from service.protocol.work.base import DType
 
 Bits = np.ndarray[Any, np.dtype[np.uint64]]
 Values = np.ndarray[Any, Any]

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 from service.protocol.results import CorrectnessCheck
 from service.protocol.suites import Benchmark
-from service.protocol.work import OccupancyWork
+from service.protocol.work.memory import OccupancyWork
 from service.worker.benchmark import MeasurementFacts, PreparedBenchmark, Unsupported
 from service.worker.cuda import device as devices
 from service.worker.cuda import numbers

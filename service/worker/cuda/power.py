@@ -1,4 +1,4 @@
-"""Power of a device by its energy counter: without a context, with one, and under a load."""
+"""Power of a device by the energy counter of NVML between its steps: idle, with a context, under a load."""
 
 import threading
 import time
@@ -9,7 +9,9 @@ from itertools import pairwise
 from typing import Any
 
 from service.protocol.suites import Benchmark
-from service.protocol.work import GemmWork, PowerWork, StreamWork
+from service.protocol.work.arithmetic import GemmWork
+from service.protocol.work.device import PowerWork
+from service.protocol.work.memory import StreamWork
 from service.worker import nvml
 from service.worker.benchmark import MeasurementFacts, PreparedBenchmark, TimedBenchmark, Unsupported
 from service.worker.cuda import device as devices

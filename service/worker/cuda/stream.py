@@ -1,4 +1,8 @@
-"""Memory bandwidth by own kernels: read, write, copy and triad over arrays far larger than the cache."""
+"""Memory bandwidth by own kernels: read, write, copy and triad over arrays far larger than the cache.
+
+An access has 16 bytes, and 4 are in flight in each thread. 65,536 elements are checked against NumPy, and a
+sum over all of them.
+"""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,7 +13,7 @@ import numpy as np
 
 from service.protocol.results import CorrectnessCheck
 from service.protocol.suites import Benchmark
-from service.protocol.work import STREAM_ARRAYS, StreamWork
+from service.protocol.work.memory import STREAM_ARRAYS, StreamWork
 from service.worker.benchmark import MeasurementFacts, PreparedBenchmark, Unsupported
 from service.worker.cuda import device as devices
 from service.worker.cuda import numbers

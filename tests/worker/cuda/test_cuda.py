@@ -15,7 +15,7 @@ from service.protocol.suites import Benchmark
 from service.worker import benchmark as interface
 from service.worker import nvml
 from service.worker.benchmark import Unsupported
-from service.worker.cuda import PREPARE, bindings, device, link, numbers, stream
+from service.worker.cuda import PREPARE, bindings, device, host_link, numbers, stream
 from service.worker.cuda.bindings import CudaError, check_status
 from tests.worker.cuda.fake_nvml import process
 
@@ -168,20 +168,20 @@ def test_both_directions_go_at_once_on_two_streams(driver):
 
 def test_a_copy_runs_on_the_processors_beside_the_device(monkeypatch, tmp_path):
     own = sorted(os.sched_getaffinity(0))
-    monkeypatch.setattr(link, "PCI_DEVICES", tmp_path)
+    monkeypatch.setattr(host_link, "PCI_DEVICES", tmp_path)
     (tmp_path / "0000:17:00.0").mkdir()
     listed = tmp_path / "0000:17:00.0" / "local_cpulist"
     listed.write_text(f"{own[0]},4000-4003\n")
-    with link.bind_local_processors("0000:17:00.0") as gaps:
+    with host_link.bind_local_processors("0000:17:00.0") as gaps:
         assert os.sched_getaffinity(0) == {own[0]}
         assert gaps == ()
     assert sorted(os.sched_getaffinity(0)) == own
     for text in ("4000-4003\n", "", "nonsense"):
         listed.write_text(text)
-        with link.bind_local_processors("0000:17:00.0") as (gap,):
+        with host_link.bind_local_processors("0000:17:00.0") as (gap,):
             assert gap.code == "no-local-processors"
             assert sorted(os.sched_getaffinity(0)) == own
-    with link.bind_local_processors("0000:18:00.0") as (gap,):
+    with host_link.bind_local_processors("0000:18:00.0") as (gap,):
         assert gap.detail == "FileNotFoundError"
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from service.protocol.results import DeviceTelemetry
 from service.protocol.suites import shipped_suites
-from service.worker.cuda import external
+from service.worker.cuda import external_tool
 from service.worker.measure import MeasuredDevice, measure_repeat
 from tests.worker.cuda.fake_nvml import EachDevice
 from tests.worker.machines import FakeWatch, benchmark, task
@@ -89,7 +89,7 @@ def asked(tool, test, size=MIB, index=1):
     made = task(benchmark(work, "bytes_per_second"), device="cuda", accelerator_index=index)
     watch = type("Watch", (FakeWatch,), {"telemetry": DeviceTelemetry(window_seconds=1.0)})
     return measure_repeat(
-        made, find=lambda _: MeasuredDevice({"external_tool": external.prepare}, lambda _: watch())
+        made, find=lambda _: MeasuredDevice({"external_tool": external_tool.prepare}, lambda _: watch())
     )
 
 
@@ -159,4 +159,4 @@ def test_every_tool_of_the_suites_can_be_asked(installed):
     works = [one.work for one in shipped_suites()["gpu-deep"].benchmarks if one.work.kind == "external_tool"]
     assert {work.tool for work in works} == {"nvbandwidth", "nccl_tests", "dcgm"}
     for work in works:
-        assert external.build_plan(work, 0).program
+        assert external_tool.build_plan(work, 0).program

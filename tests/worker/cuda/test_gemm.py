@@ -4,7 +4,7 @@ import importlib
 
 import pytest
 
-from service.protocol.work import GemmWork
+from service.protocol.work.arithmetic import GemmWork
 from service.worker.benchmark import Unsupported
 from service.worker.cuda import PREPARE, bindings, cublaslt, gemm, power
 from tests.worker.cuda.fake_cublaslt import CUBLAS, FakeLt, _tf32

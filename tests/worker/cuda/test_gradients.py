@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from service.protocol.work import GradientAccumulationWork, OptimizerStepWork
+from service.protocol.work.training import GradientAccumulationWork, OptimizerStepWork
 from service.worker import gradients
 from service.worker.benchmark import Unsupported
-from service.worker.cuda import compression, numbers
+from service.worker.cuda import gradient_compression, numbers
 from tests.worker.cuda.host_kernels import counted
 from tests.worker.cuda.test_cuda import MIB, SEED, prepared
 
@@ -211,4 +211,4 @@ def test_the_places_that_are_sent_depend_on_the_seed(driver):
             timed._launch()
             found.append(set(read(timed, timed._places, np.uint32, timed._kept).tolist()))
     assert len(found[0] & found[1]) < len(found[0]) / 2
-    assert compression.DIGITS == (20, 10, 0)
+    assert gradient_compression.DIGITS == (20, 10, 0)

@@ -8,7 +8,7 @@ import subprocess
 import numpy as np
 import pytest
 
-from service.protocol.work import StreamWork, StridedReadWork
+from service.protocol.work.memory import StreamWork, StridedReadWork
 from service.worker.cuda import compiler, numbers
 from tests.worker.cuda import host_kernels
 from tests.worker.cuda.host_kernels import KERNELS, counted, run

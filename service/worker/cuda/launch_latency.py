@@ -1,10 +1,10 @@
-"""Time from one empty kernel to the next, launched one by one or as a graph."""
+"""Time from one empty kernel to the next, launched one by one or as a graph. Nothing is checked."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from service.protocol.suites import Benchmark
-from service.protocol.work import LaunchLatencyWork
+from service.protocol.work.device import LaunchLatencyWork
 from service.worker.benchmark import MeasurementFacts, PreparedBenchmark, Unsupported
 from service.worker.cuda import device as devices
 from service.worker.cuda.device import CudaDevice

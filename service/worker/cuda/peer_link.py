@@ -1,4 +1,8 @@
-"""Copies from one accelerator to the next one of the inventory, by the copy engines or by a kernel."""
+"""Copies from one accelerator to the next one of the inventory, by the copy engines or by a kernel.
+
+The engines are asked by ``cuMemcpyPeerAsync``; the kernel of the source stores to its neighbour. Every byte
+is checked.
+"""
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -8,7 +12,7 @@ import numpy as np
 
 from service.protocol.results import CorrectnessCheck
 from service.protocol.suites import Benchmark
-from service.protocol.work import PeerLinkWork
+from service.protocol.work.links import PeerLinkWork
 from service.worker.benchmark import MeasurementFacts, PreparedBenchmark, Unsupported
 from service.worker.cuda import device as devices
 from service.worker.cuda import numbers

@@ -8,7 +8,7 @@ import numpy as np
 
 from service.protocol.results import CorrectnessCheck
 from service.protocol.suites import Benchmark
-from service.protocol.work import TrainingStepWork
+from service.protocol.work.training import TrainingStepWork
 from service.worker.benchmark import PreparedBenchmark
 from service.worker.cpu.decoder import (
     Array,

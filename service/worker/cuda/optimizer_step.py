@@ -7,7 +7,8 @@ import numpy as np
 
 from service.protocol.results import CorrectnessCheck
 from service.protocol.suites import Benchmark
-from service.protocol.work import OPTIMIZER_BYTES, DType, OptimizerStepWork
+from service.protocol.work.base import DType
+from service.protocol.work.training import OPTIMIZER_BYTES, OptimizerStepWork
 from service.worker.benchmark import MeasurementFacts, PreparedBenchmark, Unsupported
 from service.worker.cuda import device as devices
 from service.worker.cuda import numbers

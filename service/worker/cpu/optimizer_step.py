@@ -7,7 +7,7 @@ import numpy as np
 
 from service.protocol.results import CorrectnessCheck
 from service.protocol.suites import Benchmark
-from service.protocol.work import OptimizerStepWork
+from service.protocol.work.training import OptimizerStepWork
 from service.worker.benchmark import MeasurementFacts, PreparedBenchmark
 from service.worker.cpu.host_timed import (
     NUMPY,

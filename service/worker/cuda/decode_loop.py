@@ -1,4 +1,7 @@
-"""Token loop of a small decoder: products of cuBLASLt and own kernels, as a graph or not."""
+"""Tokens of a small decoder, one after the other: products of cuBLASLt and own kernels, as a graph or not.
+
+The scores of a sequence in two steps are checked against float64, and that the largest is chosen.
+"""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -7,7 +10,8 @@ import numpy as np
 
 from service.protocol.results import CorrectnessCheck
 from service.protocol.suites import Benchmark
-from service.protocol.work import AttentionWork, DecodeLoopWork
+from service.protocol.work.arithmetic import AttentionWork
+from service.protocol.work.training import DecodeLoopWork
 from service.worker.benchmark import PreparedBenchmark, Unsupported
 from service.worker.cuda import device as devices
 from service.worker.cuda import numbers

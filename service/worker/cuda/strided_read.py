@@ -1,4 +1,7 @@
-"""Reads of 4 bytes a stride apart, by an own kernel: the share of the bandwidth that a gather gets."""
+"""Reads of 4 bytes a stride apart, by an own kernel: the share of the bandwidth that a gather gets.
+
+The sum of all words that are read is checked.
+"""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -7,7 +10,7 @@ import numpy as np
 
 from service.protocol.results import CorrectnessCheck
 from service.protocol.suites import Benchmark
-from service.protocol.work import WORD_BYTES, StridedReadWork
+from service.protocol.work.memory import WORD_BYTES, StridedReadWork
 from service.worker.benchmark import MeasurementFacts, PreparedBenchmark, Unsupported
 from service.worker.cuda import device as devices
 from service.worker.cuda import numbers

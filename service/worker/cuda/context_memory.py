@@ -1,4 +1,4 @@
-"""Device memory that a process takes before it allocates anything, as the driver reports it."""
+"""Device memory that a process takes before it allocates anything, by NVML before and after a context."""
 
 import os
 from collections.abc import Iterator
@@ -6,7 +6,8 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from service.protocol.suites import Benchmark
-from service.protocol.work import ContextMemoryWork, GemmWork
+from service.protocol.work.arithmetic import GemmWork
+from service.protocol.work.memory import ContextMemoryWork
 from service.worker import nvml
 from service.worker.benchmark import MeasurementFacts, PreparedBenchmark, Unsupported
 from service.worker.cuda import device as devices

@@ -1,6 +1,8 @@
-"""Measurements of this accelerator by tools of others, if they are installed; nothing depends on them.
+"""Transfers that other tools measure on this accelerator if they are installed. Nothing depends on them.
 
-A tool runs with a fixed list of arguments, and its output is parsed and never run.
+The tools are ``nvbandwidth -j``, nccl-tests and ``dcgmi diag -r pcie -j``. A tool runs with a fixed list of
+arguments, and its output is parsed and never run. The times are the payload over the bandwidth that it
+reports, or the time.
 """
 
 import os
@@ -27,7 +29,7 @@ from service.formats.measurements.readings import FileMeasurements
 from service.planning.errors import PlanningError
 from service.protocol.nodes import NodeSoftware
 from service.protocol.suites import Benchmark
-from service.protocol.work import ExternalToolWork
+from service.protocol.work.links import ExternalToolWork
 from service.worker import nvml
 from service.worker.benchmark import MeasurementFacts, PreparedBenchmark, Unsupported
 from service.worker.cuda import device as devices

@@ -1,4 +1,7 @@
-"""Copies between host and device, of pinned or pageable memory, one way or both at once."""
+"""Copies between host and device, of pinned or pageable memory, by ``cuMemcpyAsync``.
+
+Both directions at once take two streams. Every byte is checked.
+"""
 
 import os
 from collections.abc import Callable, Iterator
@@ -11,7 +14,7 @@ import numpy as np
 from service.protocol.nodes import NodeGap
 from service.protocol.results import CorrectnessCheck
 from service.protocol.suites import Benchmark
-from service.protocol.work import HostLinkWork
+from service.protocol.work.links import HostLinkWork
 from service.worker.benchmark import MeasurementFacts, PreparedBenchmark, Unsupported
 from service.worker.cuda import device as devices
 from service.worker.cuda import numbers
