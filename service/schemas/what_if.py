@@ -1,4 +1,4 @@
-"""What-if requests and answers: another start, another site, or a power cap on the devices."""
+"""Requests and answers of what-if questions: another start, another site, or a power cap on the devices."""
 
 from typing import Annotated, NotRequired
 
