@@ -225,7 +225,7 @@ class TestBackups:
         deployed.begins()
         out, errors, status = deployed.runs("migrate", "restore", file)
         assert (errors, status) == ("", 0)
-        assert "holds" in out
+        assert "valid" in out
         with deployed.serves() as server:
             assert server.client.get("/v1/tenants", headers=key_of(deployed)).status_code == 200
             made = server.client.post("/v1/sites", json=BODIES["create_site"], headers=key_of(deployed))

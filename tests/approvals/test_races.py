@@ -202,7 +202,7 @@ def test_whatever_is_changed_beside_the_service_is_found(database, capsys):
     with database.engine.begin() as connection:
         connection.execute(update(ApprovalRow).values(state="approved"))
     assert _report_audit(OperatorArguments(scene)) == 1
-    assert f"{TENANT}: {approval} is NOT as it was recorded: CHANGED" in capsys.readouterr().out
+    assert f"{TENANT}: {approval} differs from its audit record: CHANGED" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("databases", ["sqlite"], indirect=True)
