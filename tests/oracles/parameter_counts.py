@@ -86,7 +86,9 @@ FAMILIES = {
 
 def known_to_transformers(config: dict) -> dict | None:
     """Types of code that is published beside the weights, as the class of transformers that equals them."""
-    match config["model_type"]:
+    match config.get("model_type"):
+        case None | "dlrm":  # not of transformers: tower_counts.py counts those of diffusers
+            return None
         case "kimi_k2":
             return {**config, "model_type": "deepseek_v3"}
         case "internlm":
