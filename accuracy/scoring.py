@@ -281,7 +281,9 @@ def likeliest_first(asked: AskedRow, catalog: CatalogView, estimators: Estimator
 
 def _recomputed(shape: _EstimateRequest) -> str:
     workload = shape.workload
-    return workload.recomputation.strategy.value if isinstance(workload, TrainingWorkloadInput) else ""
+    if not isinstance(workload, TrainingWorkloadInput) or workload.recomputation is MISSING:
+        return ""
+    return workload.recomputation.strategy.value
 
 
 _MEMORY_MEMBERS = frozenset({"model", "workload", "cluster", "parallelism"})

@@ -57,3 +57,14 @@ def gaps(answer: dict[str, Any]) -> dict[str, str]:
 def usd(amount: str, currency: str = "USD") -> dict[str, str]:
     """An amount of money."""
     return {"amount": amount, "currency_code": currency}
+
+
+def chosen_workload(asked: dict[str, Any], answer: dict[str, Any]) -> dict[str, Any]:
+    """The workload of a training question with the micro-batch and the recomputation of its answer."""
+    filled = {default["pointer"]: default["value"] for default in answer["defaults"]}
+    workload = dict(asked["workload"])
+    if "/workload/micro_batch_size" in filled:
+        workload["micro_batch_size"] = int(filled["/workload/micro_batch_size"])
+    if "/workload/recomputation" in filled:
+        workload["recomputation"] = {"strategy": filled["/workload/recomputation"]}
+    return workload

@@ -38,7 +38,8 @@ WIRING = {"app", "cli"}
 PLANNING_ORDER = (
     {"errors", "figures", "notes", "units"},
     {"quantity", "precision"},
-    {"software", "parallelism"},
+    {"parallelism"},
+    {"software"},
     {"hardware"},
     {"models"},
     {"workload"},

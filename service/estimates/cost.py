@@ -1,5 +1,6 @@
 """Answer to a question of cost: rent, purchase or ownership, storage and egress."""
 
+from operator import add
 from typing import NamedTuple
 
 from service.estimates.charges import to_lines, to_money, to_money_total
@@ -14,7 +15,7 @@ from service.planning.estimates.device_hours import estimate_device_hours
 from service.planning.estimates.ownership import OwnershipCost
 from service.planning.estimates.rent import Rent
 from service.planning.estimates.unit_costs import estimate_unit_costs
-from service.planning.quantity import scaled
+from service.planning.quantity import combine, scaled
 from service.planning.units import HOUR_SECONDS
 from service.resolve.calibrated import apply_calibrations
 from service.resolve.catalog import CatalogView
@@ -57,6 +58,7 @@ def answer_cost_of_run(question: CostEstimateRequest, run: Run, catalog: Catalog
         "lines": [],
         "parallelism": to_parallelism(run.case.layout, chosen=run.case.layout_chosen),
         "evidence": to_evidence(question, notes, catalog.revision),
+        "defaults": notes.defaults,
         "warnings": notes.warnings,
         "gaps": notes.gaps,
     }
@@ -68,6 +70,11 @@ def answer_cost_of_run(question: CostEstimateRequest, run: Run, catalog: Catalog
     terms = resolve_cost_terms(question, run.case.cluster, catalog, notes)
     cost = estimate_run_cost(run, terms)
     _add_parts(answer, cost)
+    if cost.rent is not None and cost.rent.spot is not None and "duration_seconds" in answer:
+        # A run on devices that are taken back lasts longer, and holds them longer.
+        extra = scaled(cost.rent.spot.extra, run.case.cluster.accelerator_count / HOUR_SECONDS)
+        answer["duration_seconds"] = to_quantity(cost.rent.spot.lasting)
+        answer["device_hours"] = to_quantity(combine(add, hours, extra)) if hours else answer["device_hours"]
     listed = to_list_prices(question, run, cost.total, terms.currencies, catalog)
     if listed:
         answer["list_prices"] = listed

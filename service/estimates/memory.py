@@ -27,6 +27,7 @@ def estimate_memory(question: MemoryEstimateRequest, catalog: CatalogView) -> Me
         "advice": [{"code": advice.code, "detail": advice.detail} for advice in estimate.advice],
         "parallelism": to_parallelism(case.layout, chosen=case.layout_chosen),
         "evidence": to_evidence(question, notes, catalog.revision),
+        "defaults": notes.defaults,
         "warnings": notes.warnings,
         "gaps": notes.gaps,
     }

@@ -14,7 +14,8 @@ from service.planning.estimates.scaling import (
 from service.planning.estimates.scaling import ScalingCurve as PlannedCurve
 from service.planning.estimates.scaling import ScalingDecision as PlannedDecision
 from service.resolve.catalog import CatalogView
-from service.resolve.scaling import resolve_node_size, vary_question
+from service.resolve.hardware import get_accelerators_per_node
+from service.resolve.scaling import vary_question
 from service.schemas.answer import to_integer, to_quantities
 from service.schemas.answers import ThroughputEstimate
 from service.schemas.estimates import ThroughputEstimateRequest
@@ -33,7 +34,7 @@ def add_scaling(
         run,
         partial(_run_variant, question, catalog),
         counts=None if counts is MISSING else counts,
-        per_node=resolve_node_size(question.cluster, run.case.cluster),
+        per_node=get_accelerators_per_node(question.cluster, catalog),
         time_limit_seconds=asked.time_limit_seconds,
     )
     if found is not None:

@@ -24,6 +24,7 @@ def estimate_throughput(question: ThroughputEstimateRequest, catalog: CatalogVie
         "breakdown": [],
         "parallelism": to_parallelism(case.layout, chosen=case.layout_chosen),
         "evidence": to_evidence(question, notes, catalog.revision),
+        "defaults": notes.defaults,
         "warnings": notes.warnings,
         "gaps": notes.gaps,
     }

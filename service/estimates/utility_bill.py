@@ -85,6 +85,7 @@ def to_utility_bill(question: UtilityBillRequest, bill: RunBill, catalog: Catalo
         "purchase": _to_money_total(bill.purchase),
         "parallelism": to_parallelism(run.case.layout, chosen=run.case.layout_chosen),
         "evidence": to_evidence(question, notes, catalog.revision),
+        "defaults": notes.defaults,
         "warnings": notes.warnings,
         "gaps": notes.gaps,
     }

@@ -29,7 +29,7 @@ from service.planning.cost.exchange import ExchangeRate, ExchangeRates
 from service.planning.cost.prices import device_price
 from service.planning.energy.carbon import IntensitySeries
 from service.planning.hardware.cluster import Accelerator, ReferenceServer, memory_capacity
-from service.planning.hardware.links import Link, LinkKind
+from service.planning.hardware.links import Link, LinkKind, Torus
 from service.planning.precision import NumberFormat
 from service.planning.quantity import EvidenceBasis, Quantity
 from service.resolve.catalog import (
@@ -40,6 +40,7 @@ from service.resolve.catalog import (
     KnownModel,
     KnownOffer,
     KnownSite,
+    KnownSystem,
     KnownTariff,
     KnownTokenPrice,
 )
@@ -89,7 +90,12 @@ def _build_source(kind: SourceKind, row: RowDocument) -> EstimateSource:
 
 
 def _build_model(row: RowDocument) -> KnownModel:
-    return KnownModel(row["architecture"], row.get("context_tokens"), _build_source("model", row))
+    return KnownModel(
+        row["architecture"],
+        row.get("context_tokens"),
+        _build_source("model", row),
+        row.get("quantization_config"),
+    )
 
 
 def _build_embodied(figure: RowDocument | None) -> Quantity | None:
@@ -118,9 +124,11 @@ def _build_accelerator(row: RowDocument) -> KnownAccelerator:
         server=ReferenceServer(**server) if server else None,
         embodied_kg_co2e=_build_embodied(row.get("embodied_kg_co2e")),
     )
+    system = row.get("system")
     return KnownAccelerator(
         accelerator,
         _build_source("accelerator", row),
+        system=KnownSystem(**system) if system else None,
         intra_node_link_id=row.get("intra_node_link_id"),
         inter_node_link_id=row.get("inter_node_link_id"),
         network_interfaces_per_device=row.get("network_interfaces_per_device", 1.0),
@@ -135,6 +143,7 @@ def _build_link(row: RowDocument) -> KnownLink:
         row.get("latency_seconds"),
         joined=row.get("joined_count", 1),
         in_network=row.get("in_network_reduction", False),
+        torus=Torus(row["torus"]["axes"], row["torus"]["ring_count"]) if "torus" in row else None,
     )
     return KnownLink(link, _build_source("link", row))
 

@@ -554,10 +554,22 @@ def read_checkpoint_format(config: Mapping[str, object], layers: int = 1) -> Wei
             f"{pointer}/quant_method",
             f"this method is not known; known are {', '.join(sorted(_METHODS))}",
         )
-    copies = _copies_tied_head(str(method), config)
+    copies = _copies_tied_head(str(method), {**config, **fields})
     rules = reader(_QuantizationReader(fields, pointer))
     rules.check_work(layers, pointer)
     return _build_format(str(method), rules, copies_tied_head=copies)
+
+
+def find_quantization(config: Mapping[str, object]) -> dict[str, object] | None:
+    """Returns the quantization that a published ``config`` states, with the release that wrote it.
+
+    None without one. Raises :class:`PlanningError` for one that is no object.
+    """
+    found = _find_config(config)
+    if found is None:
+        return None
+    release = {name: config[name] for name in ("transformers_version",) if name in config}
+    return {**release, **found[1]}
 
 
 def _find_config(config: Mapping[str, object]) -> tuple[str, Mapping[str, object]] | None:

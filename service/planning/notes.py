@@ -44,6 +44,15 @@ class RowSource(TypedDict):
     citation: str
 
 
+class FilledDefault(TypedDict):
+    """A member of a question that the question leaves open, and the value that the answer holds for."""
+
+    pointer: str
+    value: str
+    rule: Literal["published", "reference_system", "framework", "engine", "search", "service"]
+    detail: str
+
+
 @dataclass(slots=True)
 class AnswerNotes:
     """Warnings, gaps and sources of one answer, collected while it is computed.
@@ -54,12 +63,25 @@ class AnswerNotes:
     warnings: list[AnswerWarning] = field(default_factory=list)
     gaps: list[FigureGap] = field(default_factory=list)
     sources: list[RowSource] = field(default_factory=list)
+    defaults: list[FilledDefault] = field(default_factory=list)
+    """Members that the question leaves open, as the answer fills them."""
     calibration_ids: list[str] = field(default_factory=list)
     """Calibrations that changed a figure of the answer."""
 
     def warn(self, code: str, pointer: str, detail: str) -> None:
         """Adds a warning about the question."""
         self.warnings.append({"code": code, "pointer": pointer, "detail": detail})
+
+    def fill(
+        self,
+        pointer: str,
+        value: str,
+        rule: Literal["published", "reference_system", "framework", "engine", "search", "service"],
+        detail: str,
+    ) -> None:
+        """Adds a member that the question leaves open. The last value of a member counts."""
+        self.defaults[:] = [each for each in self.defaults if each["pointer"] != pointer]
+        self.defaults.append({"pointer": pointer, "value": value, "rule": rule, "detail": detail})
 
     def add_gap(self, pointer: str, code: str, detail: str) -> None:
         """Adds a gap for an absent figure of the answer."""
@@ -68,7 +90,11 @@ class AnswerNotes:
     def copy(self) -> "AnswerNotes":
         """Returns a copy, to which others may be added."""
         return AnswerNotes(
-            list(self.warnings), list(self.gaps), list(self.sources), list(self.calibration_ids)
+            list(self.warnings),
+            list(self.gaps),
+            list(self.sources),
+            list(self.defaults),
+            list(self.calibration_ids),
         )
 
     def merge(self, notes: "AnswerNotes") -> None:
@@ -77,6 +103,8 @@ class AnswerNotes:
         self.warnings += [note for note in notes.warnings if (note["code"], note["pointer"]) not in said]
         self.gaps += [note for note in notes.gaps if (note["code"], note["pointer"]) not in said]
         self.sources += [source for source in notes.sources if source not in self.sources]
+        filled = {each["pointer"] for each in self.defaults}
+        self.defaults += [each for each in notes.defaults if each["pointer"] not in filled]
         self.record_calibrations(notes.calibration_ids)
 
     def cite(self, source: RowSource, pointer: str) -> None:

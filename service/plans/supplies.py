@@ -14,7 +14,7 @@ from service.planning.scheduling.shift import build_starts
 from service.plans.checks import check_space
 from service.plans.space import DeviceSupply, SearchSpace
 from service.resolve.catalog import CatalogView, KnownOffer, resolve_row
-from service.resolve.hardware import ACCELERATORS_PER_NODE, resolve_cluster
+from service.resolve.hardware import get_accelerators_per_node, resolve_cluster
 from service.resolve.model import resolve_model
 from service.schemas.energy import RunLoadInput
 from service.schemas.plans import PlanConstraints, PlanRequest, RentedDevices
@@ -22,7 +22,6 @@ from service.schemas.references import (
     CatalogAccelerator,
     ClusterInput,
     LinkSpecification,
-    SpecifiedAccelerator,
     SpecifiedLink,
 )
 from service.schemas.rental import Rental
@@ -355,8 +354,8 @@ def _is_joined(offer: KnownOffer, cluster: ClusterInput, catalog: CatalogView) -
 
     The network of a vendor's system joins whole nodes: it is not sold with parts of one.
     """
-    server = catalog.accelerators[offer.accelerator_id].accelerator.server
-    if offer.accelerator_count < (server.accelerator_count if server else ACCELERATORS_PER_NODE):
+    accelerator = CatalogAccelerator(source="catalog", id=offer.accelerator_id)
+    if offer.accelerator_count < get_accelerators_per_node(ClusterInput(accelerator=accelerator), catalog):
         return False
     asked = cluster.model_copy(update={"accelerator_count": 2 * offer.accelerator_count})
     return resolve_cluster(asked, catalog, AnswerNotes()).inter_node_link.basis is not EvidenceBasis.ASSUMED
@@ -376,9 +375,9 @@ def _build_instance_cluster(cluster: ClusterInput, size: int, catalog: CatalogVi
     """Returns a cluster of instances. Two instances are joined by the network, not by the vendor's node."""
     reference, changes = cluster.accelerator, dict[str, object]()
     known = catalog.accelerators.get(reference.id) if isinstance(reference, CatalogAccelerator) else None
-    server = known and known.accelerator.server
-    node = min(size, server.accelerator_count) if server else size
-    if node != _get_node_size(cluster, catalog):
+    known_node = known and (known.system or known.accelerator.server)
+    node = min(size, get_accelerators_per_node(cluster, catalog)) if known_node else size
+    if node != get_accelerators_per_node(cluster, catalog):
         changes["accelerators_per_node"] = node
     own = known and catalog.links.get(known.intra_node_link_id or "")
     if own and own.link.joined > node and cluster.intra_node_link is MISSING:
@@ -405,19 +404,10 @@ def _list_counts(question: PlanRequest, machine: _SupplyMachine, catalog: Catalo
     if not _is_training(question):
         return (most,)
     if not machine.is_joined:
-        most = min(most, _get_node_size(machine.cluster, catalog))
+        most = min(most, get_accelerators_per_node(machine.cluster, catalog))
     if asked is not MISSING:
         return [count for count in sorted(set(asked)) if count <= most]
-    return _list_doublings(_get_node_size(machine.cluster, catalog), most)
-
-
-def _get_node_size(given: ClusterInput, catalog: CatalogView) -> int:
-    if given.accelerators_per_node is not MISSING:
-        return given.accelerators_per_node
-    if isinstance(given.accelerator, SpecifiedAccelerator):
-        return ACCELERATORS_PER_NODE
-    server = catalog.accelerators[given.accelerator.id].accelerator.server
-    return server.accelerator_count if server else ACCELERATORS_PER_NODE
+    return _list_doublings(get_accelerators_per_node(machine.cluster, catalog), most)
 
 
 def _list_doublings(node: int, most: int) -> Iterator[int]:

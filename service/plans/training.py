@@ -172,6 +172,11 @@ def _check_question(question: PlanRequest) -> None:
             raise PlanningError("VIRTUAL_STAGES", f"/search/training/virtual_stages/{place}", detail)
 
 
+def _list_sizes(given: TrainingWorkloadInput) -> tuple[int, ...]:
+    """Returns the micro-batches to try by default, with the one of the workload."""
+    return _SIZES if given.micro_batch_size is MISSING else (*_SIZES, given.micro_batch_size)
+
+
 def _list_values(given: Sequence[Any] | Any, default: Sequence[Any]) -> tuple[Any, ...]:  # noqa: ANN401
     """Returns the distinct values of a list of the question, else the default."""
     return tuple(dict.fromkeys(default if given is MISSING else given))
@@ -195,7 +200,7 @@ def _build_options(question: PlanRequest, per_node: int) -> LayoutOptions:
         schedules=_list_values(varied.pipeline_schedules, schedules),
         virtual_stages=_list_values(varied.virtual_stages, _VIRTUAL_STAGES),
         sequence_parallel=_list_values(varied.sequence_parallel, (True,)),
-        micro_batch_sizes=_list_values(varied.micro_batch_sizes, (*_SIZES, given.micro_batch_size)),
+        micro_batch_sizes=_list_values(varied.micro_batch_sizes, _list_sizes(given)),
         recomputings=tuple(
             dict.fromkeys(
                 RecomputationChoice(each.strategy, 1 if each.k is MISSING else each.k)

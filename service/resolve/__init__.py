@@ -24,11 +24,12 @@ from service.planning.estimates.devices import compute_peak, get_usable_bytes, s
 from service.planning.hardware.cluster import Cluster, unnamed_cluster
 from service.planning.hardware.distance import EvidenceSystem
 from service.planning.inference.encoded import is_encoder_read
-from service.planning.memory.layout import select_inference_layout, select_training_layout
+from service.planning.memory.layout import select_inference_layout
 from service.planning.notes import AnswerNotes
 from service.planning.parallelism import Parallelism
 from service.planning.workload import InferenceWorkload
 from service.resolve.catalog import CatalogView
+from service.resolve.configuration import TrainingSite, choose_training
 from service.resolve.disaggregated import resolve_decode_layout, resolve_disaggregation
 from service.resolve.hardware import resolve_cluster
 from service.resolve.host import note_host
@@ -259,26 +260,21 @@ def _resolve_training(given: TrainingWorkloadInput, site: _ResolvedCluster) -> T
     if model.stored is not None or model.unreadable is not None:
         notes.warn(
             "QUANTIZATION_NOT_READ",
-            "/model/config/quantization_config",
-            "the quantization of the checkpoint is not read: the workload sets the width of the weights",
+            model.stored_pointer,
+            "the published weights are quantised; the width of the trained weights is that of the workload",
         )
     training = resolve_training_workload(given, site.cluster, notes)
     check_adaptation(training, model)
     sampled = resolve_training_sample(model.profile, training, given, notes)
-    chosen = layout or select_training_layout(
-        sampled.profile,
-        lambda candidate: apply_layout(sampled.workload, given, candidate),
-        devices=site.devices,
-        per_node=site.per_node,
-        usable_bytes=get_usable_bytes(site.cluster, training),
-        overhead=catalog.curves.training_memory.overhead,
-    )
-    laid_out = apply_layout(training, given, chosen)
+    usable = get_usable_bytes(site.cluster, training)
+    where = TrainingSite(site.named, site.devices, site.per_node, usable, layout)
+    chosen, workload = choose_training(given, sampled, where, catalog, notes)
+    laid_out = apply_layout(workload, given, chosen)
     if laid_out is None:
         raise PlanningError(
             "BATCH_MISMATCH",
             "/workload/global_batch_size",
-            f"global_batch_size is not micro_batch_size {given.micro_batch_size} x data "
+            f"global_batch_size is not micro_batch_size {workload.micro_batch_size} x data "
             f"{chosen.data} x gradient_accumulation_steps",
         )
     laid_out = drop_unused_compression(laid_out, chosen, notes)
@@ -290,7 +286,7 @@ def _resolve_training(given: TrainingWorkloadInput, site: _ResolvedCluster) -> T
     batch = laid_out.micro_batch_size * laid_out.micro_batches * chosen.data if known else None
     total = resolve_total_tokens(given, batch)
     if sampled.sample is not None and total is not None:
-        total /= laid_out.sequence_length
+        total /= training.sequence_length
     return TrainingCase(
         profile=sampled.profile,
         layout=chosen,
@@ -299,9 +295,7 @@ def _resolve_training(given: TrainingWorkloadInput, site: _ResolvedCluster) -> T
         device=catalog.constants,
         sample=sampled.sample,
         unknown=sampled.unknown,
-        workload=sampled.workload._replace(
-            micro_batches=laid_out.micro_batches, compression=laid_out.compression
-        ),
+        workload=laid_out,
         batch_known=known,
         total_tokens=total,
         learning_rate=resolve_learning_rate(given),

@@ -6,6 +6,7 @@ from decimal import Decimal
 from functools import cached_property
 from typing import Any, TypeVar
 
+from service.formats.quantization import read_checkpoint_format
 from service.planning.cost.exchange import ExchangeRates
 from service.planning.cost.prices import CommitmentTerm
 from service.planning.energy.carbon import IntensitySeries
@@ -15,6 +16,7 @@ from service.planning.hardware.cluster import Accelerator
 from service.planning.hardware.curves import ReferenceCurves
 from service.planning.hardware.links import Link
 from service.planning.hardware.resolution import DeviceConstants
+from service.planning.hardware.storage import WeightFormat
 from service.planning.models.profile import ModelProfile, build_profile
 from service.planning.tariff.charges import Tariff
 from service.schemas.architectures import Architecture, to_planning
@@ -30,11 +32,27 @@ class KnownModel:
     architecture: Mapping[str, Any]
     context_tokens: int | None
     source: EstimateSource
+    quantization_config: Mapping[str, Any] | None = None
 
     @cached_property
     def profile(self) -> ModelProfile:
         """Parameters, FLOPs and bytes of the architecture."""
         return build_profile(to_planning(Architecture.model_validate(self.architecture)))
+
+    @cached_property
+    def stored(self) -> WeightFormat | None:
+        """Storage of the published weights; None where they are published in 16 bits or wider."""
+        return read_checkpoint_format(
+            {"quantization_config": self.quantization_config}, self.profile.block_count
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class KnownSystem:
+    """A reference system of an accelerator."""
+
+    name: str
+    accelerators_per_node: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +64,7 @@ class KnownAccelerator:
     intra_node_link_id: str | None = None
     inter_node_link_id: str | None = None
     network_interfaces_per_device: float = 1.0
+    system: KnownSystem | None = None
     pcie_generation: int | None = None
 
 

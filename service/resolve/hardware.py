@@ -20,6 +20,7 @@ from service.schemas.references import (
     CatalogLink,
     ClusterInput,
     LinkReference,
+    SpecifiedAccelerator,
 )
 
 ACCELERATORS_PER_NODE = 8
@@ -117,6 +118,19 @@ def _check_node(given: ClusterInput, catalog: CatalogView) -> None:
         raise PlanningError("UNKNOWN_REFERENCE", "/cluster/node_id", "there is no node with this id")
 
 
+def get_accelerators_per_node(given: ClusterInput, catalog: CatalogView) -> int:
+    """Returns the accelerators of a full node: as stated, else of the reference system, else eight."""
+    if given.accelerators_per_node is not MISSING:
+        return given.accelerators_per_node
+    if isinstance(given.accelerator, SpecifiedAccelerator):
+        return ACCELERATORS_PER_NODE
+    known = resolve_row(catalog.accelerators, given.accelerator.id, "/cluster/accelerator/id")
+    if known.system is not None:
+        return known.system.accelerators_per_node
+    server = known.accelerator.server
+    return server.accelerator_count if server else ACCELERATORS_PER_NODE
+
+
 def resolve_cluster(
     given: ClusterInput, catalog: CatalogView, notes: AnswerNotes, *, communicates: bool = False
 ) -> Cluster:
@@ -127,12 +141,13 @@ def resolve_cluster(
     _check_node(given, catalog)
     measured = catalog.constants
     accelerator = measured.apply_to_accelerator(_resolve_accelerator(given.accelerator, catalog, notes))
-    server = accelerator.server
-    per_node = given.accelerators_per_node
-    if per_node is MISSING:
-        per_node = server.accelerator_count if server else ACCELERATORS_PER_NODE
-    per_node = min(per_node, given.accelerator_count)
+    per_node = min(get_accelerators_per_node(given, catalog), given.accelerator_count)
     links = _resolve_links(given, catalog, per_node)
+    if given.accelerators_per_node is MISSING and isinstance(given.accelerator, CatalogAccelerator):
+        system = catalog.accelerators[given.accelerator.id].system
+        if system is not None and given.accelerator_count > 1:
+            detail = f"{system.name}: nodes of {system.accelerators_per_node}, with its links and interfaces"
+            notes.fill("/cluster/accelerators_per_node", str(per_node), "reference_system", detail)
     host_watts = given.host_power_watts
     cluster = Cluster(
         accelerator,
@@ -186,14 +201,14 @@ def _note_links(cluster: Cluster, links: _ClusterLinks, notes: AnswerNotes) -> N
         "/cluster/inter_node_link": cluster.domain < cluster.accelerator_count,
     }
     details = {
-        "/cluster/intra_node_link": "no link between the accelerators is known: PCI Express 4 is assumed",
-        "/cluster/inter_node_link": "no link between nodes is known: 100 Gbit/s per node is assumed",
+        "/cluster/intra_node_link": "no link inside a node is known: give intra_node_link",
+        "/cluster/inter_node_link": "no link between nodes is known: give inter_node_link",
     }
     for pointer, link in zip(used, (links.intra, links.inter), strict=True):
         if used[pointer] and pointer in links.sources:
             notes.cite(links.sources[pointer], pointer)
         elif used[pointer] and link.basis is EvidenceBasis.ASSUMED:
-            notes.warn("LINK_ASSUMED", pointer, details[pointer])
+            raise PlanningError("LINK_UNKNOWN", pointer, details[pointer])
 
 
 def _note_unused_links(given: ClusterInput, notes: AnswerNotes) -> None:

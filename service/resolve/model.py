@@ -19,7 +19,9 @@ class ResolvedModel(NamedTuple):
     profile: ModelProfile
     context_tokens: int | None
     stored: WeightFormat | None = None
-    """Format in which the checkpoint stores the weights, if its configuration states one."""
+    """Format in which the checkpoint stores the weights, if its row or configuration states one."""
+    stored_pointer: str = "/model/config/quantization_config"
+    """JSON Pointer of the member of the question that states it."""
     unreadable: PlanningError | None = None
     """Error that the configuration raised if its stored format cannot be read."""
 
@@ -30,7 +32,7 @@ def resolve_model(reference: ModelReference, catalog: CatalogView, notes: Answer
         case CatalogModel(id=name):
             known = resolve_row(catalog.models, name, "/model/id")
             notes.cite(known.source, "/model")
-            return ResolvedModel(known.profile, known.context_tokens)
+            return ResolvedModel(known.profile, known.context_tokens, known.stored, "/model/id")
         case HuggingFaceModel(config=config):
             try:
                 imported = import_config(config)

@@ -58,7 +58,7 @@ def resolve_open_training(
     workload = resolve_training_workload(given, devices, notes)
     check_adaptation(workload, model)
     sampled = resolve_training_sample(model.profile, workload, given, notes)
-    _check_profile(sampled.profile, sampled.unknown, generates=workload.rollout is not None)
+    check_profile(sampled.profile, sampled.unknown, generates=workload.rollout is not None)
     length = resolve_length(given)
     return OpenTrainingCase(
         profile=sampled.profile,
@@ -71,7 +71,7 @@ def resolve_open_training(
     )
 
 
-def _check_profile(profile: ModelProfile, unknown: PlanningError | None, *, generates: bool) -> None:
+def check_profile(profile: ModelProfile, unknown: PlanningError | None, *, generates: bool) -> None:
     """Refuses a model whose memory or time does not tell layouts apart."""
     if unknown is not None:
         raise unknown

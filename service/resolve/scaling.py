@@ -5,11 +5,9 @@ from typing import Any
 from pydantic import MISSING
 
 from service.planning.estimates.scaling import RunVariant
-from service.planning.hardware.cluster import Cluster
 from service.planning.parallelism import Parallelism
-from service.resolve.hardware import ACCELERATORS_PER_NODE
 from service.schemas.estimates import ThroughputEstimateRequest
-from service.schemas.references import ClusterInput, ParallelismInput
+from service.schemas.references import ParallelismInput
 
 
 def vary_question(question: ThroughputEstimateRequest, variant: RunVariant) -> ThroughputEstimateRequest:
@@ -31,14 +29,6 @@ def vary_question(question: ThroughputEstimateRequest, variant: RunVariant) -> T
             "scaling": MISSING,
         }
     )
-
-
-def resolve_node_size(given: ClusterInput, cluster: Cluster) -> int:
-    """Returns the accelerators of a whole node of a cluster, whatever the size of the cluster."""
-    if given.accelerators_per_node is not MISSING:
-        return given.accelerators_per_node
-    server = cluster.accelerator.server
-    return server.accelerator_count if server else ACCELERATORS_PER_NODE
 
 
 def _to_parallelism_input(layout: Parallelism) -> ParallelismInput:

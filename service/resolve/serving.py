@@ -1,6 +1,7 @@
 """Resolution of inference workloads: settings of the engine, formats of the checkpoint."""
 
 from collections.abc import Mapping
+from typing import Literal
 
 from pydantic import MISSING
 
@@ -17,9 +18,10 @@ from service.planning.hardware.storage import (
 )
 from service.planning.hardware.storage.named import MXFP4_ENGINE_FORMAT, pad_expert_inputs
 from service.planning.notes import AnswerNotes
-from service.planning.precision import NumberFormat
+from service.planning.precision import COMPUTE_FORMATS, NumberFormat
 from service.planning.software.engines import (
     LARGE_DEVICE_BYTES,
+    EngineName,
     EngineRules,
     EngineSettings,
     resolve_engine_name,
@@ -44,7 +46,11 @@ BATCHED_TOKENS = 8192
 
 
 def _resolve_storage(
-    given: InferenceWorkloadInput, model: ResolvedModel, rules: EngineRules, notes: AnswerNotes
+    given: InferenceWorkloadInput,
+    model: ResolvedModel,
+    accelerator: Accelerator,
+    rules: EngineRules,
+    notes: AnswerNotes,
 ) -> tuple[NumberFormat, WeightFormat]:
     """Returns the format that weights are multiplied in, and the format that they are stored in.
 
@@ -60,6 +66,9 @@ def _resolve_storage(
         if model.unreadable is not None:
             raise model.unreadable
         stored = checkpoint or PLAIN_FORMATS[NumberFormat.BF16]
+        detail = "the published format" if checkpoint else "16 bits, unless published narrower"
+        rule: Literal["published", "service"] = "published" if checkpoint else "service"
+        notes.fill("/workload/weight_precision", stored.name, rule, detail)
     else:
         stored = PLAIN_FORMATS[NumberFormat.BF16]
         if name is not MISSING:
@@ -69,12 +78,25 @@ def _resolve_storage(
         if checkpoint is not None or model.unreadable is not None:
             notes.warn(
                 "CHECKPOINT_FORMAT_NOT_USED",
-                "/model/config/quantization_config",
-                "the checkpoint is quantised, but the workload sets the format of the weights",
+                model.stored_pointer,
+                "the published weights are quantised; the answer holds for weights as the workload says",
             )
     if stored.name == "mxfp4" and rules.padded_mxfp4:
         stored = MXFP4_ENGINE_FORMAT if checkpoint is None else pad_expert_inputs(stored)
+    _warn_of_emulation(stored, accelerator, notes)
     return stored.compute, stored
+
+
+def _warn_of_emulation(stored: WeightFormat, accelerator: Accelerator, notes: AnswerNotes) -> None:
+    """Says so where the accelerator cannot multiply in the format of the weights, and widens them first."""
+    formats = COMPUTE_FORMATS[stored.compute]
+    peak = accelerator.find_peak(*formats)
+    if formats[0] is stored.compute and peak is not None and peak[0] is not stored.compute:
+        detail = (
+            f"{accelerator.id} has no {stored.compute} units: the weights stay as they are in memory, and"
+            f" kernels widen them to {peak[0]} as they multiply"
+        )
+        notes.warn("WEIGHTS_WIDENED", "/workload/weight_precision", detail)
 
 
 def resolve_engine(given: InferenceWorkloadInput) -> EngineSettings | None:
@@ -154,8 +176,11 @@ def resolve_workload(
     elif given.passes is not MISSING:
         outputs = 0.0
     engine = resolve_engine(given)
+    if engine is not None and engine.name is None:
+        detail = f"not among {', '.join(EngineName)}; the answer holds for an engine without overhead"
+        notes.warn("ENGINE_UNKNOWN", "/workload/engine/name", detail)
     rules = EngineRules() if engine is None else engine.rules
-    multiplied, stored = _resolve_storage(given, model, rules, notes)
+    multiplied, stored = _resolve_storage(given, model, cluster.accelerator, rules, notes)
     fraction = given.memory_fraction
     workload = InferenceWorkload(
         weight_format=multiplied,

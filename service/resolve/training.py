@@ -33,7 +33,7 @@ from service.planning.workload import (
 )
 from service.resolve.model import ResolvedModel
 from service.resolve.rollout import resolve_rollout
-from service.schemas.workloads import AdaptationInput, TrainingWorkloadInput
+from service.schemas.workloads import AdaptationInput, RecomputationInput, TrainingWorkloadInput
 
 
 def resolve_precision(given: TrainingWorkloadInput, cluster: Cluster) -> TrainingPrecision:
@@ -50,18 +50,23 @@ def resolve_training_workload(
 ) -> TrainingWorkload:
     """Returns the workload of one micro-batch. The number of micro-batches follows from the layout."""
     framework = _resolve_framework(given, notes)
-    k = given.recomputation.k
-    if (k is not MISSING) != (given.recomputation.strategy is Recomputation.EVERY_K):
+    recomputation = (
+        RecomputationInput(strategy=Recomputation.NONE)
+        if given.recomputation is MISSING
+        else given.recomputation
+    )
+    k = recomputation.k
+    if (k is not MISSING) != (recomputation.strategy is Recomputation.EVERY_K):
         detail = "k must be given with the strategy every_k, and only with it"
         raise PlanningError("RECOMPUTATION_INTERVAL", "/workload/recomputation/k", detail)
     return TrainingWorkload(
         sequence_length=given.sequence_length,
-        micro_batch_size=given.micro_batch_size,
+        micro_batch_size=1 if given.micro_batch_size is MISSING else given.micro_batch_size,
         micro_batches=1,
         recipe=_resolve_recipe(given, cluster, framework),
         optimizer=given.optimizer,
         kernel=given.attention,
-        recomputation=given.recomputation.strategy,
+        recomputation=recomputation.strategy,
         interval=1 if k is MISSING else k,
         adaptation=_resolve_adaptation(given.adaptation, notes),
         objective=given.objective,
@@ -225,14 +230,16 @@ MICRO_BATCHES_PER_STAGE = 4
 """Micro-batches per pipeline stage if the question leaves the batch open, enough to keep stages busy."""
 
 
-def _count_micro_batches(given: TrainingWorkloadInput, layout: Parallelism) -> int | None:
+def _count_micro_batches(
+    given: TrainingWorkloadInput, micro_batch_size: int, layout: Parallelism
+) -> int | None:
     """Returns micro-batches per step, or None if the global batch does not divide."""
     steps = given.gradient_accumulation_steps
     if given.global_batch_size is MISSING:
         if steps is not MISSING:
             return steps
         return MICRO_BATCHES_PER_STAGE * layout.pipeline if layout.pipeline > 1 else 1
-    held = given.micro_batch_size * layout.data
+    held = micro_batch_size * layout.data
     if given.global_batch_size % held:
         return None
     count = given.global_batch_size // held
@@ -243,7 +250,7 @@ def apply_layout(
     workload: TrainingWorkload, given: TrainingWorkloadInput, layout: Parallelism
 ) -> TrainingWorkload | None:
     """Returns the workload with its micro-batches on ``layout``, or None if the batch does not divide."""
-    count = _count_micro_batches(given, layout)
+    count = _count_micro_batches(given, workload.micro_batch_size, layout)
     return None if count is None else workload._replace(micro_batches=count)
 
 

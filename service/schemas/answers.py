@@ -8,6 +8,7 @@ from service.planning.parallelism import PipelineSchedule, Sharding
 from service.schemas.base import (
     AnswerWarning,
     EstimateAdvice,
+    EstimateDefault,
     EstimateEvidence,
     EstimateGap,
     Integer,
@@ -54,6 +55,8 @@ class BaseEstimate(TypedDict):
     """The layout that the figures hold for."""
     evidence: EstimateEvidence
     """Versions and sources that reproduce the answer."""
+    defaults: list[EstimateDefault]
+    """Members that the question leaves open and that shape the answer, as they are filled."""
     warnings: list[AnswerWarning]
     """Remarks about the question."""
     gaps: list[EstimateGap]

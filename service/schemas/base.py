@@ -140,6 +140,20 @@ class QuantityEstimate(TypedDict):
     """Weakest evidence that the number rests on."""
 
 
+class EstimateDefault(TypedDict):
+    """A member that the question leaves open, and the value that the answer holds for."""
+
+    pointer: str
+    """JSON Pointer of the member in the question."""
+    value: str
+    """Value that the answer holds for."""
+    rule: Literal["published", "reference_system", "framework", "engine", "search", "service"]
+    """Rule that fills the member: the publication of the model, the reference system of the accelerator, the
+    default of the framework or engine, the search, or the default of the service."""
+    detail: str
+    """Reason for the value."""
+
+
 class EstimateGap(TypedDict):
     """A figure that is absent, and why. It is unknown, not zero."""
 

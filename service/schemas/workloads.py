@@ -222,9 +222,10 @@ class TrainingWorkloadInput(StrictModel):
     """Tokens per sequence, including those of its pictures. Models without tokens do not use it."""
     sample: SampleInput | MISSING = MISSING
     """Content of a sample beside its tokens: sizes of pictures and videos, and the input of an encoder."""
-    micro_batch_size: Degree = 1
+    micro_batch_size: Degree | MISSING = MISSING
     """Sequences or other samples that a data-parallel replica processes at a time. For dpo, simpo and orpo:
-    pairs of them."""
+    pairs of them. Defaults to 1, or to the fastest that fits if the layout is open and global_batch_size is
+    given."""
     global_batch_size: PositiveInteger | MISSING = MISSING
     """Sequences per optimizer step over all replicas."""
     gradient_accumulation_steps: Degree | MISSING = MISSING
@@ -253,8 +254,8 @@ class TrainingWorkloadInput(StrictModel):
     loss: LossImplementation = LossImplementation.FP32
     """Computation of the loss from the logits: all in FP32 (`fp32`), all at the width of the activations
     (`narrow`), in eight parts (`chunked`), or without storing logits (`fused`)."""
-    recomputation: RecomputationInput = RecomputationInput(strategy=Recomputation.NONE)
-    """Activations that the backward pass recomputes. Defaults to none."""
+    recomputation: RecomputationInput | MISSING = MISSING
+    """Activations that the backward pass recomputes. Defaults to the fastest strategy that fits."""
     adaptation: AdaptationInput = AdaptationInput(kind=AdaptationKind.FULL)
     """Parameters that are trained. Defaults to all."""
     objective: TrainingObjective = TrainingObjective.PRETRAINING

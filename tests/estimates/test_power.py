@@ -53,6 +53,7 @@ def test_where_the_limit_is_reached_the_answer_says_that_the_clock_falls(snapsho
     cluster = {
         "accelerator": {"source": "specification", "specification": specification},
         "accelerator_count": 8,
+        "intra_node_link": {"source": "catalog", "id": "nvlink-4"},
     }
     capped = trained(snapshot, cluster=cluster)
     assert "the clock falls" in citations(capped)

@@ -161,7 +161,7 @@ class TestEveryOperation:
 
         spelled = {**example(operation)["workload"]}
         spelled |= (
-            {"kv_cache_precision": "bf16"} if spelled["kind"] == "inference" else {"micro_batch_size": 1}
+            {"kv_cache_precision": "bf16"} if spelled["kind"] == "inference" else {"objective": "pretraining"}
         )
         assert digest() == digest(workload=spelled) != digest(model={"source": "catalog", "id": "gpt2"})
 

@@ -218,6 +218,8 @@ def test_a_device_without_a_bandwidth_is_timed_by_its_share_of_the_peak():
         "cluster": {
             "accelerator": {"source": "specification", "specification": specification},
             "accelerator_count": 16,
+            "intra_node_link": {"source": "catalog", "id": "nvlink-4"},
+            "inter_node_link": {"source": "catalog", "id": "infiniband-ndr"},
         },
         "rental": {"price_per_device_hour": usd("1")},
     }

@@ -26,6 +26,15 @@ class ReferenceServer(StrictModel):
     """Highest power that the whole server draws."""
 
 
+class ReferenceSystem(StrictModel):
+    """A system that the accelerator comes in. Links and interfaces of the row are those of this system."""
+
+    name: Text
+    """Name, such as HGX H100 or trn2.48xlarge."""
+    accelerators_per_node: Degree
+    """Accelerators of a node."""
+
+
 class EmbodiedEmissionsFigure(StrictModel):
     """Embodied emissions by one assessment, with the range of others."""
 
@@ -76,6 +85,8 @@ class AcceleratorRequest(RowInput):
         MISSING
     )
     """Devices that software sees for one part, if more than one."""
+    system: ReferenceSystem | MISSING = MISSING
+    """System that clusters of this accelerator consist of, unless a question states another node."""
     server: ReferenceServer | MISSING = MISSING
     """The vendor's server for this accelerator."""
     embodied_kg_co2e: EmbodiedEmissionsFigure | MISSING = MISSING

@@ -7,7 +7,7 @@ from typing_extensions import TypeAliasType
 
 from service.catalog.rows import EXAMPLE_SOURCES, RowDocument, RowInput, Versioned
 from service.catalog.shapes import ListQuery, NumberBound
-from service.schemas.base import Degree, Positive
+from service.schemas.base import Degree, Positive, StrictModel
 
 LinkKind = TypeAliasType(
     "LinkKind",
@@ -27,6 +27,15 @@ LinkKind = TypeAliasType(
 LinkScope = TypeAliasType("LinkScope", Literal["intra_node", "inter_node"])
 
 
+class LinkTorus(StrictModel):
+    """Wires along the axes of a torus, instead of switches."""
+
+    axes: Annotated[int, Field(ge=1, le=6, json_schema_extra={"format": "int64"})]
+    """Dimensions of the torus."""
+    ring_count: Degree
+    """Accelerators of an axis from which on it closes into a ring; a shorter one is a line."""
+
+
 class LinkRequest(RowInput):
     """A link between accelerators of a node, or between nodes."""
 
@@ -43,6 +52,8 @@ class LinkRequest(RowInput):
     joined_count: Degree | MISSING = MISSING
     """Accelerators that the link joins, if they are not those of a node: cards of a bridge, GPUs of a
     rack."""
+    torus: LinkTorus | MISSING = MISSING
+    """Torus that the link forms; absent where switches or a mesh join the accelerators."""
     in_network_reduction: bool | MISSING = MISSING
     """True if the switches of the link reduce the data that pass through them."""
 

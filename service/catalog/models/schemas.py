@@ -6,7 +6,7 @@ from typing_extensions import TypedDict
 from service.catalog.rows import EXAMPLE_SOURCES, RowDocument, RowInput, Versioned
 from service.catalog.shapes import LARGEST_BOUND, ListQuery, NumberBound
 from service.schemas.architectures import Architecture
-from service.schemas.base import AnswerWarning, ForeignObject, Integer, Size
+from service.schemas.base import AnswerWarning, ForeignObject, Integer, Size, Text
 
 
 class ModelRequest(RowInput):
@@ -16,6 +16,13 @@ class ModelRequest(RowInput):
     """Layers with shapes."""
     context_tokens: Size | MISSING = MISSING
     """Longest sequence that the model was built for."""
+    hub_id: Text | MISSING = MISSING
+    """Repository on the Hugging Face Hub that publishes the weights, such as `openai/gpt-oss-120b`."""
+    license: Text | MISSING = MISSING
+    """Licence of the weights, as the repository names it."""
+    quantization_config: ForeignObject | MISSING = MISSING
+    """Quantization of the published weights, as their config.json states it. Questions that name no precision
+    load the weights so; without it, weights are published in 16 bits or wider and loaded in 16 bits."""
 
 
 class Model(ModelRequest, Versioned):

@@ -1,10 +1,12 @@
 """Parameter counts of models, and import of models from published configurations."""
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 from service.catalog.models.schemas import ImportedModel, ModelImportRequest
 from service.catalog.rows import RowDocument
-from service.formats.huggingface import import_config
+from service.formats.huggingface import ReadModel, import_config
+from service.formats.quantization import find_quantization, read_checkpoint_format
 from service.kit.http.problems import FieldError, Unprocessable
 from service.planning.errors import PlanningError
 from service.planning.models.profile import build_profile
@@ -13,11 +15,16 @@ from service.schemas.base import AnswerWarning
 
 
 def count_parameters(document: RowDocument) -> RowDocument:
-    """Returns the counts of a row. Raises :class:`PlanningError` for a contradictory architecture."""
+    """Returns the counts that the row keeps.
+
+    Raises :class:`PlanningError` for an architecture that contradicts itself or an unknown quantization.
+    """
     try:
         profile = build_profile(to_planning(Architecture.model_validate(document["architecture"])))
     except PlanningError as error:
         raise PlanningError(error.code, f"/architecture{error.pointer}", error.detail) from error
+    # Refuses a quantization that no question could read.
+    read_checkpoint_format({"quantization_config": document.get("quantization_config")}, profile.block_count)
     return {
         "parameter_count": profile.parameter_count,
         "active_parameter_count": profile.active_parameter_count,
@@ -28,11 +35,18 @@ def add_architecture(row: RowDocument) -> RowDocument:
     """Returns a shipped row with its architecture, which follows from its configuration if it has one."""
     if "config" not in row:
         return row
-    imported = import_config(row.pop("config"))
+    config = row.pop("config")
+    return {**row, **_derive_members(config, import_config(config))}
+
+
+def _derive_members(config: Mapping[str, Any], imported: ReadModel) -> RowDocument:
     derived: RowDocument = {"architecture": to_document(imported.architecture)}
     if imported.context_tokens is not None:
         derived["context_tokens"] = imported.context_tokens
-    return {**row, **derived}
+    quantization = find_quantization(config)
+    if quantization is not None:
+        derived["quantization_config"] = quantization
+    return derived
 
 
 class ReadConfig(NamedTuple):
@@ -54,11 +68,18 @@ def read_config(body: ModelImportRequest) -> ReadConfig:
         field = FieldError(f"/config{error.pointer}", error.code, error.detail)
         raise Unprocessable("The configuration cannot be imported", field) from error
     document = body.model_dump(mode="json", exclude={"config"})
-    architecture = Architecture.model_validate(to_document(imported.architecture))
-    document["architecture"] = architecture.model_dump(mode="json")
-    if imported.context_tokens is not None:
-        document["context_tokens"] = imported.context_tokens
-    warnings: list[AnswerWarning] = [
+    derived = _derive_members(body.config, imported)
+    derived["architecture"] = Architecture.model_validate(derived["architecture"]).model_dump(mode="json")
+    warnings: list[AnswerWarning] = []
+    try:
+        read_checkpoint_format(body.config)
+    except PlanningError as error:
+        derived.pop("quantization_config", None)
+        warnings.append(
+            {"code": "QUANTIZATION_NOT_STORED", "pointer": f"/config{error.pointer}", "detail": error.detail}
+        )
+    document |= derived
+    warnings += [
         {
             "code": "CONFIG_DEFAULT_USED",
             "pointer": f"/config/{name}",
@@ -66,12 +87,4 @@ def read_config(body: ModelImportRequest) -> ReadConfig:
         }
         for name in imported.defaulted
     ]
-    if "quantization_config" in body.config:
-        warnings.append(
-            {
-                "code": "QUANTIZATION_NOT_STORED",
-                "pointer": "/config/quantization_config",
-                "detail": "the row holds only shapes; a request sets the storage of weights by weight_format",
-            }
-        )
     return ReadConfig(document, warnings)

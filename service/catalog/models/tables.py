@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from sqlalchemy import BigInteger
+from sqlalchemy import BigInteger, Text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from service.catalog.rows import CatalogRow
@@ -16,5 +16,8 @@ class ModelRow(CatalogRow):
 
     architecture: Mapped[dict[str, Any]] = mapped_column(Json)
     context_tokens: Mapped[int | None] = mapped_column(BigInteger)
+    hub_id: Mapped[str | None] = mapped_column(Text)
+    license: Mapped[str | None] = mapped_column(Text)
+    quantization_config: Mapped[dict[str, Any] | None] = mapped_column(Json)
     parameter_count: Mapped[int] = mapped_column(BigInteger)
     active_parameter_count: Mapped[int] = mapped_column(BigInteger)

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from service.planning.estimates.advice import Advice
 from service.planning.estimates.data_pipeline import DataPipelineTime
-from service.planning.estimates.training_advice import describe_terms
+from service.planning.estimates.training_advice import LEAST_GAIN, describe_terms
 from service.planning.quantity import Quantity, assumed, combine
 from service.planning.training import IronLawTechnique
 from service.planning.training.data_pipeline import (
@@ -92,6 +92,8 @@ def list_data_advice(time: DataPipelineTime) -> list[Advice]:
     advice: list[Advice] = []
     for change in sorted(_list_changes(time), key=lambda change: change.step_seconds):
         gain = 1.0 - change.step_seconds / time.step.value
+        if gain < LEAST_GAIN:
+            continue
         advice.append(Advice(change.code, f"{change.what}: a step takes {gain:.0%} less time; {terms}", gain))
     return advice
 

@@ -45,9 +45,15 @@ _GENERATING = frozenset({"generation", "weight_synchronization"})
 """Phases of a step that changes of its training do not affect."""
 
 
-def describe_terms(technique: IronLawTechnique) -> str:
-    """Returns the terms of the Iron Law that a technique changes, in words."""
-    terms = (f"{name.replace('_', ' ')} {way}" for name, way in IRON_LAW_TERMS[technique])
+_REVERSED = {"up": "down", "down": "up"}
+
+
+def describe_terms(technique: IronLawTechnique, *, reverts: bool = False) -> str:
+    """Returns the terms of the Iron Law that a technique changes, or giving it up, in words."""
+    terms = (
+        f"{name.replace('_', ' ')} {_REVERSED[way] if reverts else way}"
+        for name, way in IRON_LAW_TERMS[technique]
+    )
     return f"moves the Iron Law by: {', '.join(terms)}"
 
 
@@ -88,7 +94,8 @@ def list_step_advice(run: TrainingRun, time: ModelledTime) -> list[Advice]:
         gain = 1.0 - (step.total / changed.step_tokens + generated) / before
         if gain < LEAST_GAIN:
             continue
-        detail = f"{change.what}: a token takes {gain:.0%} less time; {describe_terms(change.technique)}"
+        terms = describe_terms(change.technique, reverts=change.reverts)
+        detail = f"{change.what}: a token takes {gain:.0%} less time; {terms}"
         found.append(Advice(change.code, detail, gain))
     return sorted(found, key=lambda advice: -(advice.gain_share or 0.0))[:MOST_ADVICE]
 
@@ -102,7 +109,7 @@ def list_technique_advice(time: TrainingTime, workload: TrainingWorkload) -> lis
     if workload.recipe.compute in (NumberFormat.FP32, NumberFormat.TF32):
         advice.append(Advice("MIXED_PRECISION", describe_terms(IronLawTechnique.MIXED_PRECISION)))
     if workload.recomputation in WHOLE_BLOCKS:
-        detail = f"without it: {describe_terms(IronLawTechnique.RECOMPUTATION).replace(' up', ' down')}"
+        detail = f"without it: {describe_terms(IronLawTechnique.RECOMPUTATION, reverts=True)}"
         advice.append(Advice("LESS_RECOMPUTATION", detail))
     if workload.kernel is AttentionKernel.STANDARD:
         advice.append(Advice("FLASH_ATTENTION", describe_terms(IronLawTechnique.FLASH_ATTENTION)))

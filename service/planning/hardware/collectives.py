@@ -23,6 +23,7 @@ at once, the whole message or its part of it.
 Sizes and degrees are floats or arrays, one entry for each layout.
 """
 
+import math
 from collections.abc import Callable, Mapping
 from enum import StrEnum
 from typing import Final, NamedTuple
@@ -32,6 +33,7 @@ from service.planning.figures import (
     doublings,
     is_only,
     larger,
+    natural_logarithm,
     power_of_two,
     rounded_up,
     smaller,
@@ -39,7 +41,7 @@ from service.planning.figures import (
 )
 from service.planning.hardware.calibration.links import LinkCalibration
 from service.planning.hardware.cluster import Cluster
-from service.planning.hardware.links import MESHES, Link
+from service.planning.hardware.links import MESHES, Link, Torus
 
 
 class Collective(StrEnum):
@@ -91,6 +93,7 @@ class ClusterFabric(NamedTuple):
     launch_seconds: float = 0.0
     in_network: LevelRate | None = None
     mesh: int = 0
+    torus: Torus | None = None
 
 
 def build_rail(link: Link, calibration: LinkCalibration, share: float | None = None) -> LevelRate:
@@ -118,6 +121,7 @@ def build_fabric(cluster: Cluster, calibration: LinkCalibration) -> ClusterFabri
         launch_seconds=calibration.launch_seconds,
         in_network=through_switch,
         mesh=max(intra.joined, cluster.domain) if intra.kind in MESHES else 0,
+        torus=intra.torus,
     )
 
 
@@ -133,12 +137,26 @@ class _FabricGroup(NamedTuple):
     launch_seconds: float
 
 
+def _compute_torus_share(inside: float, slice_devices: int, torus: Torus) -> float:
+    """Share of the wires of a device that a group of ``inside`` devices of a slice can use.
+
+    A group lies along one axis or fills several, and uses their wires only. An axis shorter than a ring is a
+    line, whose ends have half of the wires.
+    """
+    axes = torus.axes * natural_logarithm(inside) / math.log(slice_devices)
+    used = smaller(larger(axes, 1.0), 1.0 * torus.axes) / torus.axes
+    return used * (1.0 if slice_devices ** (1.0 / torus.axes) > torus.ring - 0.5 else 0.5)
+
+
 def _build_group(devices: float, per_domain: float, fabric: ClusterFabric) -> _FabricGroup:
     inside = smaller(1.0 * devices, 1.0 * per_domain)
     intra = fabric.intra
     if fabric.mesh:
         wires = larger(inside - 1.0, 1.0) / max(fabric.mesh - 1, 1)
         intra = intra._replace(bytes_per_second=intra.bytes_per_second * wires)
+    elif fabric.torus is not None and fabric.domain > 1:
+        share = _compute_torus_share(inside, fabric.domain, fabric.torus)
+        intra = intra._replace(bytes_per_second=intra.bytes_per_second * share)
     domains = rounded_up(devices / inside)
     return _FabricGroup(
         devices, inside, domains, intra, fabric.inter, fabric.in_network, fabric.launch_seconds

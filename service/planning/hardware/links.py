@@ -28,6 +28,13 @@ devices than are joined has only the wires between its members.
 """
 
 
+class Torus(NamedTuple):
+    """Wires along ``axes`` dimensions; an axis of ``ring`` devices or more closes into a ring."""
+
+    axes: int
+    ring: int
+
+
 class Link(NamedTuple):
     """A link as sold.
 
@@ -43,3 +50,4 @@ class Link(NamedTuple):
     joined: int = 1
     in_network: bool = False
     basis: EvidenceBasis = EvidenceBasis.DATASHEET
+    torus: Torus | None = None

@@ -14,6 +14,7 @@ from service.planning.memory.serving import estimate_inference_memory
 from service.planning.memory.training import estimate_training_memory
 from service.planning.models.profile import ModelProfile
 from service.planning.parallelism import Parallelism, Sharding, list_divisors
+from service.planning.software.frameworks import LAYOUTS, Framework, FrameworkLayouts
 from service.planning.software.overhead import NO_OVERHEAD, DeviceOverhead
 from service.planning.workload import InferenceWorkload, TrainingWorkload
 
@@ -68,6 +69,7 @@ def select_training_layout(
     per_node: int,
     usable_bytes: float | None,
     overhead: DeviceOverhead = NO_OVERHEAD,
+    allowed: FrameworkLayouts = LAYOUTS[Framework.GENERIC],
 ) -> Parallelism:
     """Returns the first layout in the order of practice that fits the training step in ``usable_bytes``.
 
@@ -80,12 +82,14 @@ def select_training_layout(
 
     def list_candidates() -> Iterator[Parallelism]:
         for tensor, pipeline in _list_profile_splits(profile, devices, per_node):
+            if (tensor > 1 and not allowed.tensor) or (pipeline > 1 and not allowed.pipeline):
+                continue
             data = devices // (tensor * pipeline)
-            shardings: tuple[Sharding, ...] = (Sharding.NONE, Sharding.ZERO_1, Sharding.ZERO_3)
-            if not profile.shapes_known:
-                shardings = shardings[2:]
-            elif data == 1:
-                shardings = shardings[:1]
+            shardings = allowed.shardings
+            if data == 1:
+                shardings = (Sharding.NONE,) if profile.shapes_known else shardings[-1:]
+            elif not profile.shapes_known:
+                shardings = shardings[-1:]
             for sharding in shardings:
                 if profile.shapes_known and sharding is Sharding.ZERO_3 and pipeline > 1:
                     continue

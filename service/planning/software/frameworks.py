@@ -15,6 +15,7 @@ from dataclasses import replace
 from enum import StrEnum
 from typing import NamedTuple
 
+from service.planning.parallelism import Sharding
 from service.planning.precision import NumberFormat, TrainingRecipe
 
 
@@ -156,6 +157,39 @@ for its step (2 + 4); its buckets are 5e8 elements to reduce and 5e8 to gather b
 Adam takes the root of the second moment as a copy; fused, as torchtune does it, it does not. Before
 PyTorch 2.1 it takes a second one for the denominator, and InternEvo widens the 16-bit gradients beside them.
 """
+
+
+class FrameworkLayouts(NamedTuple):
+    """Layouts that a framework can run. A replica alone is never sharded."""
+
+    shardings: tuple[Sharding, ...]
+    tensor: bool = False
+    pipeline: bool = False
+    interleaved: bool = False
+
+
+_STATES_ONLY = (Sharding.NONE, Sharding.ZERO_1)
+_ALL_STATE = (Sharding.ZERO_3,)
+LAYOUTS = {
+    Framework.GENERIC: FrameworkLayouts(
+        (*_STATES_ONLY, *_ALL_STATE), tensor=True, pipeline=True, interleaved=True
+    ),
+    Framework.MEGATRON_LM: FrameworkLayouts(_STATES_ONLY, tensor=True, pipeline=True, interleaved=True),
+    Framework.MEGATRON_CORE: FrameworkLayouts(_STATES_ONLY, tensor=True, pipeline=True, interleaved=True),
+    Framework.MEGATRON_DEEPSPEED: FrameworkLayouts(_STATES_ONLY, tensor=True, pipeline=True),
+    Framework.DEEPSPEED: FrameworkLayouts((Sharding.ZERO_1, Sharding.ZERO_2, Sharding.ZERO_3)),
+    Framework.DDP: FrameworkLayouts((Sharding.NONE,)),
+    Framework.FSDP: FrameworkLayouts(_ALL_STATE),
+    Framework.TORCHTITAN: FrameworkLayouts(_ALL_STATE, tensor=True, pipeline=True, interleaved=True),
+    Framework.TORCHTUNE: FrameworkLayouts(_ALL_STATE, tensor=True),
+    Framework.LITGPT: FrameworkLayouts(_ALL_STATE),
+    Framework.INTERNEVO: FrameworkLayouts(_STATES_ONLY, tensor=True, pipeline=True, interleaved=True),
+    Framework.TRANSFORMERS: FrameworkLayouts((Sharding.NONE, *_ALL_STATE)),
+}
+"""The documentation of each framework: the distributed optimizer of Megatron Core (ZeRO 1); the stages of
+DeepSpeed without its pipeline engine, which takes ZeRO 1 only; DistributedDataParallel, which keeps all state
+on every device; FSDP, which shards all of it; ``parallel_dims`` of torchtitan; the recipes of torchtune;
+``fsdp`` and DDP of the Trainer of transformers."""
 
 
 def resolve_recipe(recipe: TrainingRecipe, framework: Framework) -> TrainingRecipe:

@@ -22,6 +22,8 @@ class LayoutChange(NamedTuple):
     technique: IronLawTechnique
     workload: TrainingWorkload
     layout: Parallelism
+    reverts: bool = False
+    """True if the change gives the technique up."""
 
 
 def compute_max_gain(change: LayoutChange, step: StepSeconds) -> float:
@@ -67,8 +69,9 @@ def _list_arithmetic_changes(
         )
     if workload.recomputation is not Recomputation.NONE:
         kept = workload._replace(recomputation=Recomputation.NONE)
+        technique = IronLawTechnique.RECOMPUTATION
         yield LayoutChange(
-            "LESS_RECOMPUTATION", "keep all activations", IronLawTechnique.RECOMPUTATION, kept, layout
+            "LESS_RECOMPUTATION", "keep all activations", technique, kept, layout, reverts=True
         )
     if workload.kernel is AttentionKernel.STANDARD:
         fused = workload._replace(kernel=AttentionKernel.FLASH)

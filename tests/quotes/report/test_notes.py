@@ -38,7 +38,7 @@ def test_total_what_is_left_out_and_what_it_rests_on_stand_above_the_charts():
 def test_assumptions_are_what_the_question_says_or_leaves_to_the_service():
     trained = listed(render_report(quoted(TRAINED)), "Assumptions")
     layout = quoted(TRAINED)["answers"]["throughput"]["parallelism"]
-    degrees = [f"{name} {layout[name]}" for name in ("tensor", "data") if layout[name] != 1]
+    degrees = [f"{name} {layout[name]}" for name in ("tensor", "pipeline", "data") if layout[name] != 1]
     assert trained == [
         f"The layout is chosen by the service: {', '.join(degrees)}.",
         "No device fails, and nothing is restarted.",

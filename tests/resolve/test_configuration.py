@@ -1,0 +1,181 @@
+"""A training question that leaves its layout open is laid out as a good team would lay it out."""
+
+import pytest
+
+from service.planning.precision import NumberFormat
+from tests.asking import ask, chosen_workload, codes, question, refusal, shipped
+
+OPERATIONS = ("memory", "throughput", "cost", "utility-bill")
+
+
+def trained(model, accelerator, count, batch=1024, **workload):
+    return question(
+        model,
+        accelerator,
+        count,
+        **{"sequence_length": 4096, "global_batch_size": batch, "total_tokens": 10**12, **workload},
+    )
+
+
+def filled(answer):
+    return {default["pointer"]: default["value"] for default in answer["defaults"]}
+
+
+def mfu(answer):
+    return answer["model_flops_utilization"]["value"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "low", "high"),
+    [
+        # Grattafiori et al. 2024, The Llama 3 Herd of Models, table 4: 38 to 43% on H100.
+        (trained("llama-3.1-405b", "h100-sxm", 2048), 0.36, 0.46),
+        # Touvron et al. 2023, LLaMA, section 2.3: 380 tokens/s on each of 2,048 A100 80GB, 47%.
+        (trained("llama-65b", "a100-sxm-80gb", 2048, 2048, sequence_length=2048), 0.40, 0.56),
+        # Narayanan et al. 2021, Efficient Large-Scale Training, table 1: 44 to 52% on A100 80GB.
+        (trained("gpt-175b", "a100-sxm-80gb", 1024, 1536, sequence_length=2048), 0.40, 0.56),
+        # AMD 2024 and 2025, Primus and MI300X training pages: 35 to 45% for Llama 70B in bf16.
+        (trained("llama-3.1-70b", "mi300x", 256), 0.25, 0.45),
+        # Google, MaxText on TPU v5p and v5e: 50 to 67% for models of 8B to 128B.
+        (trained("llama-3.1-8b", "tpu-v5p", 64), 0.45, 0.70),
+        (trained("llama-3.1-8b", "tpu-v5e", 256), 0.38, 0.66),
+    ],
+    ids=lambda value: (
+        value["model"]["id"] + "-" + value["cluster"]["accelerator"]["id"] if isinstance(value, dict) else ""
+    ),
+)
+def test_published_runs_are_met_without_their_layout(asked, low, high):
+    answer = ask(shipped(), "throughput", asked)
+    assert low < mfu(answer) < high
+    assert "DOES_NOT_FIT" not in codes(answer["warnings"])
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        trained("llama-3.1-405b", "h100-sxm", 2048),
+        trained("llama-3.1-8b", "l40s", 8, 64),
+        trained("deepseek-v3", "h800-sxm", 2048, 4096),
+    ],
+)
+def test_the_answers_to_one_question_name_the_same_configuration(asked):
+    answers = [
+        ask(
+            shipped(), operation, asked if operation != "memory" else {**asked, "workload": asked["workload"]}
+        )
+        for operation in OPERATIONS
+    ]
+    assert all(answer["parallelism"] == answers[0]["parallelism"] for answer in answers)
+    assert all(filled(answer) == filled(answers[0]) for answer in answers)
+    assert answers[0]["fits"]
+    assert answers[0]["headroom_bytes"] > 0.04 * answers[0]["usable_bytes"]
+
+
+def test_what_is_stated_is_kept_and_not_among_the_defaults():
+    stated = {"micro_batch_size": 2, "recomputation": {"strategy": "full"}}
+    answer = ask(shipped(), "throughput", trained("llama-3.1-70b", "h100-sxm", 256, **stated))
+    assert set(filled(answer)) & {"/workload/micro_batch_size", "/workload/recomputation"} == set()
+    assert "recomputation" in [phase["phase"] for phase in answer["breakdown"]]
+    layout = {"tensor": 8, "pipeline": 4, "data": 8, "sharding": "zero_1"}
+    answer = ask(
+        shipped(), "throughput", {**trained("llama-3.1-70b", "h100-sxm", 256), "parallelism": layout}
+    )
+    assert "/parallelism" not in filled(answer)
+    assert answer["parallelism"]["chosen"] is False
+
+
+def test_the_chosen_configuration_is_no_slower_than_the_first_that_fits():
+    """Asked again with the layout of practice, the run takes at least as long."""
+    asked = trained("llama-3.1-70b", "h100-sxm", 512, 2048)
+    chosen = ask(shipped(), "throughput", asked)
+    naive = {**asked, "parallelism": {"tensor": 8, "pipeline": 8, "data": 8, "sharding": "zero_1"}}
+    assert mfu(chosen) >= mfu(ask(shipped(), "throughput", naive))
+
+
+def test_the_stated_configuration_of_an_answer_gives_the_same_answer():
+    asked = trained("llama-3.1-405b", "h100-sxm", 2048)
+    answer = ask(shipped(), "throughput", asked)
+    layout = {name: value for name, value in answer["parallelism"].items() if name != "chosen"}
+    again = ask(
+        shipped(), "throughput", {**asked, "workload": chosen_workload(asked, answer), "parallelism": layout}
+    )
+    assert again["step_seconds"] == answer["step_seconds"]
+
+
+@pytest.mark.parametrize(
+    ("framework", "shardings", "is_split"),
+    [
+        ("ddp", {"none"}, False),
+        ("fsdp", {"zero_3"}, False),
+        ("megatron_core", {"none", "zero_1"}, True),
+        ("deepspeed", {"zero_1", "zero_2", "zero_3"}, False),
+    ],
+)
+@pytest.mark.parametrize("batch", [{}, {"global_batch_size": 256}])
+def test_a_framework_gets_a_layout_that_it_can_run(framework, shardings, is_split, batch):
+    model = "llama-3.1-70b" if is_split else "llama-3.1-8b"
+    asked = question(model, "h200-sxm", 64, framework={"name": framework}, **batch)
+    layout = ask(shipped(), "memory", asked)["parallelism"]
+    assert layout["sharding"] in shardings
+    assert (layout["tensor"] * layout["pipeline"] > 1) == is_split
+
+
+def test_a_stated_layout_recomputes_only_what_it_has_to():
+    layout = {"tensor": 8, "data": 8, "sharding": "zero_1"}
+    roomy = {**question("llama-3.1-8b", "h100-sxm", 64), "parallelism": layout}
+    tight = {**question("llama-3.1-70b", "h100-sxm", 64, micro_batch_size=4), "parallelism": layout}
+    assert filled(ask(shipped(), "memory", roomy))["/workload/recomputation"] == "none"
+    answer = ask(shipped(), "memory", tight)
+    assert filled(answer)["/workload/recomputation"] in ("selective", "full")
+    assert not ask(
+        shipped(),
+        "memory",
+        {**tight, "workload": {**tight["workload"], "recomputation": {"strategy": "none"}}},
+    )["fits"]
+
+
+REQUIRED = [
+    "a100-sxm-80gb",
+    "h100-sxm",
+    "h200-sxm",
+    "b200-sxm",
+    "gb200",
+    "mi300x",
+    "tpu-v5e",
+    "tpu-v5p",
+    "tpu-v6e",
+    "trainium2",
+    "gaudi3",
+]
+
+
+def trains(accelerator, count):
+    """MFU of a model of 7B to 70B on so many devices; None where the catalog does not know enough."""
+    known = shipped().accelerators[accelerator].accelerator
+    memory = known.capacity_bytes.value if known.capacity_bytes else 0.0
+    model = "llama-3.1-70b" if memory * count > 3e12 else "llama-3.1-8b"
+    asked = trained(model, accelerator, count, max(256, count))
+    if known.find_peak(NumberFormat.BF16, NumberFormat.FP16, NumberFormat.FP32) is None:
+        return None
+    try:
+        answer = ask(shipped(), "throughput", asked)
+    except Exception as refused:
+        if getattr(refused, "code", "") in ("LINK_UNKNOWN", "PEAK_RATE_UNKNOWN"):
+            return None
+        raise
+    if "DOES_NOT_FIT" in codes(answer["warnings"]) or "model_flops_utilization" not in answer:
+        return None
+    return mfu(answer)
+
+
+@pytest.mark.parametrize("accelerator", REQUIRED)
+def test_the_devices_that_people_rent_train_at_plausible_rates(accelerator):
+    found = [trains(accelerator, count) for count in (64, 512)]
+    assert None not in found
+    assert all(0.2 < share < 0.7 for share in found)
+
+
+def test_an_unknown_link_is_no_rate():
+    assert (
+        refusal(shipped(), "throughput", trained("llama-3.1-8b", "a100-pcie-80gb", 64))[0] == "LINK_UNKNOWN"
+    )
