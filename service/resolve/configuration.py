@@ -138,7 +138,7 @@ def _choose_first_fitting(
     site: TrainingSite,
     catalog: CatalogView,
 ) -> TrainingChoice:
-    """Returns the first strategy of recomputation with which the layout fits, else the last."""
+    """Returns the first strategy of recomputation that fits, else the one of the fewest bytes."""
     overhead = catalog.curves.training_memory.overhead
 
     def lay_out(workload: TrainingWorkload) -> Callable[[Parallelism], TrainingWorkload | None]:
@@ -158,27 +158,24 @@ def _choose_first_fitting(
             )
             yield TrainingChoice(chosen, workload)
 
-    found: TrainingChoice | None = None
-    for found in list_choices():
-        if _fits(found, given, sampled, site, overhead):
-            break
-    if found is None:
-        raise ValueError("a question leaves at least one strategy of recomputation")
-    return found
+    needed: dict[TrainingChoice, float] = {}
+    for choice in list_choices():
+        needed[choice] = _compute_needed_bytes(choice, given, sampled, overhead)
+        if site.usable_bytes is None or needed[choice] <= site.usable_bytes:
+            return choice
+    return min(needed, key=lambda choice: needed[choice])
 
 
-def _fits(
+def _compute_needed_bytes(
     choice: TrainingChoice,
     given: TrainingWorkloadInput,
     sampled: SampledWorkload[TrainingWorkload],
-    site: TrainingSite,
     overhead: DeviceOverhead,
-) -> bool:
-    """Returns true if the configuration fits, or if it cannot be told."""
-    if site.usable_bytes is None or not sampled.profile.shapes_known or sampled.unknown is not None:
-        return True
+) -> float:
+    """Returns the bytes of the fullest device; 0 where they cannot be told."""
+    if not sampled.profile.shapes_known or sampled.unknown is not None:
+        return 0.0
     laid_out = apply_layout(choice.workload, given, choice.layout)
     if laid_out is None:
-        return True
-    needed = estimate_training_memory(sampled.profile, laid_out, choice.layout, overhead)[0]
-    return needed.total_bytes <= site.usable_bytes
+        return 0.0
+    return estimate_training_memory(sampled.profile, laid_out, choice.layout, overhead)[0].total_bytes
