@@ -20,6 +20,8 @@ OWN_NAMES = {
     ("CostExportRequest", "billing_account_id"),
     ("UtilityBillExportRequest", "billing_account_id"),
     ("SessionRevocationRequest", "subject_id"),
+    ("ModelRequest", "hub_id"),
+    ("ModelPatch", "hub_id"),
 }
 """What callers name themselves, or what no row of ours has."""
 OF_NODES = {"BenchmarkResultReport", "AcknowledgedBenchmarkResult", "PublishedRange"}

@@ -118,7 +118,7 @@ LISTS = [name for name in OPERATIONS if name.startswith("list_")]
 # A record comes with its digest, and no schema says which members go together: none is right by chance.
 DERIVED = [name for name in OPERATIONS if name != "report_benchmark_result"]
 CASES = [*(("sqlite", name) for name in DERIVED), *(("postgresql", name) for name in LISTS)]
-SEEDS = 4
+SEEDS = 24
 NAMED = {*KINDS, "approval_policy", "budget", "cost_center", "tenant"}
 """What is created under an id that the caller chooses."""
 STORED = {

@@ -53,7 +53,8 @@ def run(url, hits, armed, answers, asked):
     points, ledger = Points(hits, **armed), Ledger(answers)
     locked, recorded, committed = POINTS[kind]
     owner = change_rows if kind == "change" else approval_rows
-    around(owner, "locked", after=lambda *_: points.reached(locked))
+    name = "lock_change" if kind == "change" else "lock_approval"
+    around(owner, name, after=lambda *_: points.reached(locked))
     around(Writes, "record", after=lambda *_: points.reached(recorded))
     database = Database(url)
     writes, catalog = Writes(database, KEYRING), build_shipped_snapshot()
