@@ -2,6 +2,7 @@
 
 import json
 import signal
+import socket
 from pathlib import Path
 
 import pytest
@@ -53,6 +54,17 @@ class TestEstimate:
         out, errors, status = run("estimate", asked(example), "--operation", operation, data_dir=data_dir)
         assert (errors, status) == ("", 0)
         assert shown in out
+
+    @pytest.mark.parametrize("operation", ["memory", "throughput"])
+    def test_an_answer_that_does_not_fit_exits_with_3(self, data_dir, asked, operation):
+        question = {
+            "model": {"source": "catalog", "id": "llama-3.1-405b"},
+            "cluster": {"accelerator": {"source": "catalog", "id": "h100-sxm"}, "accelerator_count": 1},
+            "workload": {"kind": "inference", "input_tokens": 128, "output_tokens": 128, "concurrency": 1},
+        }
+        out, errors, status = run("estimate", asked(question), "--operation", operation, data_dir=data_dir)
+        assert (errors, status) == ("", 3)
+        assert out
 
     def test_the_members_tell_the_operation(self, data_dir, asked):
         out, _, _ = run("estimate", asked(EXAMPLES["estimate_memory"]), data_dir=data_dir)
@@ -168,6 +180,13 @@ class TestServe:
         with serving(data_dir) as server:
             kept = server.client.get(created.headers["location"])
             assert kept.json() == created.json()
+
+    def test_a_port_that_is_in_use_is_named_with_its_setting(self, data_dir):
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            port = taken.getsockname()[1]
+            _, errors, status = run("serve", data_dir=data_dir, IRONLAW_PORT=str(port))
+        assert status == 1
+        assert f"port {port} of 127.0.0.1 is in use: set IRONLAW_PORT" in errors
 
     def test_documentation_needs_no_other_host(self, data_dir):
         with serving(data_dir) as server:

@@ -1,5 +1,6 @@
 """The command line."""
 
+import errno
 import gc
 import json
 import socket
@@ -37,6 +38,8 @@ GRACEFUL_SECONDS = 6
 """Seconds for open requests after the signal to stop; supervisors usually kill after ten seconds."""
 
 
+DOES_NOT_FIT = 3
+"""Exit status of an estimate whose answer says that it does not fit."""
 NEEDS_SERVER = "this command needs the server extra, which is not installed: pip install 'ironlaw[server]'"
 
 
@@ -81,7 +84,13 @@ def serve(
     is_v6 = ":" in settings.host
     family = socket.AF_INET6 if is_v6 else socket.AF_INET
     # A port that is in use is reported before the database is touched.
-    listening = socket.create_server((settings.host, settings.port), family=family)
+    try:
+        listening = socket.create_server((settings.host, settings.port), family=family)
+    except OSError as error:
+        if error.errno != errno.EADDRINUSE:
+            raise
+        taken = f"port {settings.port} of {settings.host} is in use: set IRONLAW_PORT to another port"
+        raise OSError(taken) from error
     host = f"[{settings.host}]" if is_v6 else settings.host
     address = f"http://{host}:{listening.getsockname()[1]}"
     keyring = settings.keyring
@@ -212,7 +221,10 @@ def estimate(
         typer.Option(help="Estimate to make. Defaults to the one that its members fit."),
     ] = None,
 ) -> None:
-    """Answer a question, from the catalog of the data directory if there is one."""
+    """Answer a question, from the catalog of the data directory if there is one.
+
+    The exit status is 3 if the answer says that the memory of a device is too small.
+    """
     raise typer.Exit(_print_estimate(file.read(), operation))
 
 
@@ -238,7 +250,13 @@ def _print_estimate(text: bytes, operation: EstimateOperation | None) -> int:
             typer.echo(f"  {field.pointer or 'the question'}: {field.detail} ({field.code})", err=True)
         return 1
     print_answer(answered)
-    return 0
+    return 0 if _fits(answered) else DOES_NOT_FIT
+
+
+def _fits(answered: Mapping[str, Any]) -> bool:
+    """Returns false if an answer says that the memory of a device is too small."""
+    warned = any(warning["code"] == "DOES_NOT_FIT" for warning in answered["warnings"])
+    return answered.get("fits") is not False and not warned
 
 
 _TELLING_MEMBERS: tuple[tuple[str, EstimateOperation], ...] = (
