@@ -69,8 +69,9 @@ def echo(job):
 
 
 def tick(job):
-    with job.open_writer({}) as session:
-        session.execute(insert(EFFECTS).values(key=f"tick {job.id}"))
+    if "ticked" not in job.progress:  # else killed between the effect and its answer
+        with job.open_writer({"ticked": True}) as session:
+            session.execute(insert(EFFECTS).values(key=f"tick {job.id}"))
     return CompletedJob()
 
 
