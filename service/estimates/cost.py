@@ -70,11 +70,11 @@ def answer_cost_of_run(question: CostEstimateRequest, run: Run, catalog: Catalog
     terms = resolve_cost_terms(question, run.case.cluster, catalog, notes)
     cost = estimate_run_cost(run, terms)
     _add_parts(answer, cost)
-    if cost.rent is not None and cost.rent.spot is not None and "duration_seconds" in answer:
+    if cost.rent is not None and cost.rent.spot is not None and hours is not None:
         # A run on devices that are taken back lasts longer, and holds them longer.
         extra = scaled(cost.rent.spot.extra, run.case.cluster.accelerator_count / HOUR_SECONDS)
         answer["duration_seconds"] = to_quantity(cost.rent.spot.lasting)
-        answer["device_hours"] = to_quantity(combine(add, hours, extra)) if hours else answer["device_hours"]
+        answer["device_hours"] = to_quantity(combine(add, hours, extra))
     listed = to_list_prices(question, run, cost.total, terms.currencies, catalog)
     if listed:
         answer["list_prices"] = listed

@@ -12,6 +12,7 @@ from pydantic import MISSING
 
 from service.evidence.service import known_rows
 from service.planning.errors import PlanningError
+from service.planning.estimates.configuration import VIRTUAL_STAGES, list_context_degrees
 from service.planning.estimates.layouts import TrainingLayouts
 from service.planning.notes import AnswerNotes
 from service.planning.parallelism import PipelineSchedule, Sharding, list_divisors
@@ -42,12 +43,7 @@ from service.schemas.workloads import RecomputationInput, TrainingWorkloadInput
 
 PIECE: Final = 100_000
 """Number of candidates that are decided in about a second."""
-LONG_SEQUENCE: Final = 32_768
-"""Length from which sequences are divided over devices by default."""
-_LEAST_PART: Final = 4096
-"""Least tokens of a divided sequence on one device."""
 _SIZES: Final = (1, 2, 4, 8)
-_VIRTUAL_STAGES: Final = (2, 4)
 
 
 class _EqualClusters(NamedTuple):
@@ -198,7 +194,7 @@ def _build_options(question: PlanRequest, per_node: int) -> LayoutOptions:
     return LayoutOptions(
         shardings=tuple(shardings),
         schedules=_list_values(varied.pipeline_schedules, schedules),
-        virtual_stages=_list_values(varied.virtual_stages, _VIRTUAL_STAGES),
+        virtual_stages=_list_values(varied.virtual_stages, VIRTUAL_STAGES),
         sequence_parallel=_list_values(varied.sequence_parallel, (True,)),
         micro_batch_sizes=_list_values(varied.micro_batch_sizes, _list_sizes(given)),
         recomputings=tuple(
@@ -307,10 +303,7 @@ def _build_devices(space: SearchSpace, place: int, per_node: int) -> SearchClust
     except PlanningError:
         # Too few devices to both generate and train: no layout fits.
         count = 0
-    contexts = [1]
-    if given.sequence_length >= LONG_SEQUENCE:
-        most = min(count, given.sequence_length // _LEAST_PART)
-        contexts = [2**power for power in range(max(1, most.bit_length()))]
+    contexts = list_context_degrees(count, given.sequence_length)
     return SearchCluster(
         place,
         count,

@@ -1,7 +1,7 @@
 """Layout, micro-batch and recomputation of a training question that leaves them open."""
 
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from pydantic import MISSING
 
@@ -61,17 +61,19 @@ def choose_training(
     order of practice is taken, and the first strategy of recomputation with which it fits.
     """
     found = _search_configuration(given, sampled, site, catalog) if site.layout is None else None
+    rule: Literal["search", "service"] = "search"
+    layout_reason = size_reason = strategy_reason = "the fastest that fits, with headroom if there is one"
     if found is None:
-        found = _choose_first_fitting(given, sampled, site, catalog)
-        rule = "the first that fits in the order of practice"
-    else:
-        rule = "the fastest that fits with headroom"
+        found, rule = _choose_first_fitting(given, sampled, site, catalog), "service"
+        layout_reason = "the first that fits in the order of practice, else the one of the fewest bytes"
+        size_reason = "1 unless layouts are compared by the time of a global batch"
+        strategy_reason = "the first of none, selective and full that fits, else the one of the fewest bytes"
     if site.layout is None and site.devices > 1:
-        notes.fill("/parallelism", describe_layout(found.layout), "search", rule)
+        notes.fill("/parallelism", describe_layout(found.layout), rule, layout_reason)
     if given.micro_batch_size is MISSING:
-        notes.fill("/workload/micro_batch_size", str(found.workload.micro_batch_size), "search", rule)
+        notes.fill("/workload/micro_batch_size", str(found.workload.micro_batch_size), rule, size_reason)
     if given.recomputation is MISSING:
-        notes.fill("/workload/recomputation", found.workload.recomputation.value, "search", rule)
+        notes.fill("/workload/recomputation", found.workload.recomputation.value, rule, strategy_reason)
     return found
 
 

@@ -255,6 +255,30 @@ class TestImport:
         assert {"CONFIG_DEFAULT_USED"} == {warning["code"] for warning in warnings}
         assert "/config/hidden_size" in {warning["pointer"] for warning in warnings}
 
+    def test_an_import_keeps_the_quantization_that_the_configuration_states(self, client):
+        quantization = {"quant_method": "fp8", "weight_block_size": [128, 128]}
+        body = EXAMPLES["import_model"]
+        body = {**body, "config": {**body["config"], "quantization_config": quantization}}
+        imported = client.post("/v1/models:import", body).json()
+        assert imported["model"]["quantization_config"] == quantization
+        assert "QUANTIZATION_NOT_STORED" not in [warning["code"] for warning in imported["warnings"]]
+
+    @pytest.mark.parametrize("quantization", ["fp8", {"quant_method": "martian"}])
+    def test_an_import_says_which_quantization_it_cannot_keep(self, client, quantization):
+        body = EXAMPLES["import_model"]
+        body = {**body, "config": {**body["config"], "quantization_config": quantization}}
+        imported = client.post("/v1/models:import", body).json()
+        assert "quantization_config" not in imported["model"]
+        (warned,) = [each for each in imported["warnings"] if each["code"] == "QUANTIZATION_NOT_STORED"]
+        assert warned["pointer"].startswith("/config/quantization_config")
+
+    def test_a_quantization_that_no_question_could_read_is_refused(self, client):
+        refused = client.post(
+            "/v1/models", {**example("models"), "quantization_config": {"quant_method": "martian"}}
+        )
+        assert refused.status_code == 422
+        assert refused.json()["errors"][0]["pointer"] == "/quantization_config/quant_method"
+
     def test_an_unknown_type_names_what_is_known(self, client):
         body = {**EXAMPLES["import_model"], "config": {"model_type": "martian"}}
         error = client.post("/v1/models:import", body).json()["errors"][0]

@@ -36,17 +36,21 @@ def add_architecture(row: RowDocument) -> RowDocument:
     if "config" not in row:
         return row
     config = row.pop("config")
-    return {**row, **_derive_members(config, import_config(config))}
+    return {**row, **_derive_shapes(import_config(config)), **_derive_quantization(config)}
 
 
-def _derive_members(config: Mapping[str, Any], imported: ReadModel) -> RowDocument:
+def _derive_shapes(imported: ReadModel) -> RowDocument:
     derived: RowDocument = {"architecture": to_document(imported.architecture)}
     if imported.context_tokens is not None:
         derived["context_tokens"] = imported.context_tokens
-    quantization = find_quantization(config)
-    if quantization is not None:
-        derived["quantization_config"] = quantization
     return derived
+
+
+def _derive_quantization(config: Mapping[str, Any]) -> RowDocument:
+    """Returns the quantization of a configuration. Raises :class:`PlanningError` if it cannot be read."""
+    read_checkpoint_format(config)
+    quantization = find_quantization(config)
+    return {} if quantization is None else {"quantization_config": quantization}
 
 
 class ReadConfig(NamedTuple):
@@ -68,17 +72,15 @@ def read_config(body: ModelImportRequest) -> ReadConfig:
         field = FieldError(f"/config{error.pointer}", error.code, error.detail)
         raise Unprocessable("The configuration cannot be imported", field) from error
     document = body.model_dump(mode="json", exclude={"config"})
-    derived = _derive_members(body.config, imported)
-    derived["architecture"] = Architecture.model_validate(derived["architecture"]).model_dump(mode="json")
+    document |= _derive_shapes(imported)
+    document["architecture"] = Architecture.model_validate(document["architecture"]).model_dump(mode="json")
     warnings: list[AnswerWarning] = []
     try:
-        read_checkpoint_format(body.config)
+        document |= _derive_quantization(body.config)
     except PlanningError as error:
-        derived.pop("quantization_config", None)
         warnings.append(
             {"code": "QUANTIZATION_NOT_STORED", "pointer": f"/config{error.pointer}", "detail": error.detail}
         )
-    document |= derived
     warnings += [
         {
             "code": "CONFIG_DEFAULT_USED",

@@ -31,12 +31,19 @@ _LEAST_PART: Final = 4096
 
 
 class TrainingConfiguration(NamedTuple):
-    """A layout with its micro-batch and recomputation, and the seconds of the run."""
+    """A layout with its micro-batch and recomputation."""
 
     layout: Parallelism
     micro_batch_size: int
     recomputing: RecomputationChoice
-    seconds: float
+
+
+def list_context_degrees(devices: int, sequence_tokens: int) -> list[int]:
+    """Returns the degrees over which a sequence is divided by default: powers of 2 for long sequences."""
+    if sequence_tokens < LONG_SEQUENCE:
+        return [1]
+    most = min(devices, sequence_tokens // _LEAST_PART)
+    return [2**power for power in range(max(1, most.bit_length()))]
 
 
 def choose_configuration(
@@ -86,9 +93,6 @@ def _list_searches(
     """Returns the searches: all state is sharded without pipelines only, whose every pass would gather it."""
     devices = training_cluster(run.cluster, run.workload.rollout)
     count, profile, tokens = devices.accelerator_count, run.profile, run.workload.sequence_length
-    contexts = [1]
-    if tokens >= LONG_SEQUENCE and allowed.pipeline:
-        contexts = [2**power for power in range(max(1, min(count, tokens // _LEAST_PART).bit_length()))]
     cluster = SearchCluster(
         0,
         count,
@@ -96,7 +100,7 @@ def _list_searches(
         pipeline=tuple(each for each in list_divisors(count) if each <= max(1, profile.block_count))
         if allowed.pipeline
         else (1,),
-        context=tuple(contexts),
+        context=tuple(list_context_degrees(count, tokens)) if allowed.pipeline else (1,),
         expert=tuple(each for each in list_divisors(profile.expert_count) if each <= count) or (1,),
     )
     interleaved = (PipelineSchedule.INTERLEAVED,) if allowed.interleaved else ()
@@ -110,7 +114,7 @@ def _list_searches(
     )
     part = tuple((each, None) for each in allowed.shardings if each is not Sharding.ZERO_3)
     searches = []
-    if part or not allowed.shardings:
+    if part:
         searches.append((options._replace(shardings=part), cluster))
     if Sharding.ZERO_3 in allowed.shardings:
         whole = options._replace(shardings=((Sharding.ZERO_3, None),), schedules=())
@@ -129,6 +133,4 @@ def _to_configuration(found: FoundLayout) -> TrainingConfiguration:
         sharding=found.choice.sharding,
         pipeline_schedule=found.choice.schedule,
     )
-    return TrainingConfiguration(
-        layout, int(one.micro_batch_size[0]), found.choice.recomputing, found.seconds
-    )
+    return TrainingConfiguration(layout, int(one.micro_batch_size[0]), found.choice.recomputing)
