@@ -152,8 +152,8 @@ def _variants(row: MeasuredRow, catalog: CatalogView) -> list[Mapping[str, Any]]
     }
     cluster: dict[str, Any] = {"accelerator": {"source": "specification", "specification": specification}}
     for name, link in (
-        ("intra_node_link", part.intra_node_link_id),
-        ("inter_node_link", part.inter_node_link_id),
+        ("intra_node_link", part.usual_links.intra_node_link_id),
+        ("inter_node_link", part.usual_links.inter_node_link_id),
     ):
         if link:
             cluster[name] = {"source": "catalog", "id": link}

@@ -27,7 +27,7 @@ class RowInUse(Conflict):
     code, title = "ROW_IN_USE", "Another row refers to this one"
 
 
-def build_unknown_reference(member: str, resource: str) -> Unprocessable:
+def build_unknown_reference(pointer: str, resource: str) -> Unprocessable:
     """Returns the problem that a member names a row that does not exist."""
     detail = f"there is no row of this id among {resource}"
-    return Unprocessable("A member refers to no row", FieldError(f"/{member}", "UNKNOWN_REFERENCE", detail))
+    return Unprocessable("A member refers to no row", FieldError(pointer, "UNKNOWN_REFERENCE", detail))

@@ -1,9 +1,9 @@
 """Registry of the catalog's resources, each with its schema, its table, its data and its rules."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 from typing_extensions import TypedDict
 
@@ -44,13 +44,22 @@ def _derive_nothing(_document: RowDocument) -> RowDocument:
     return {}
 
 
+class RowReference(NamedTuple):
+    """Id of a row of the resource ``target``, at a pointer of the row that refers to it."""
+
+    pointer: str
+    target: str
+    row_id: str
+
+
 @dataclass(frozen=True, kw_only=True)
 class Resource:
     """One kind of row. Its table names it in addresses, scopes, operations and the folder of its data.
 
-    ``references`` maps a member to the resource whose id it holds. ``derive`` computes members that the table
-    keeps and the answer has, but callers do not send, and raises :class:`PlanningError` for a row that
-    contradicts itself. ``read`` turns an entry of the shipped file into a row.
+    ``references`` maps a member to the resource whose id it holds; ``list/member`` names a member of each
+    object of a list. ``derive`` computes members that the table keeps and the answer has, but callers do not
+    send, and raises :class:`PlanningError` for a row that contradicts itself. ``read`` turns an entry of the
+    shipped file into a row.
     """
 
     description: str
@@ -71,6 +80,17 @@ class Resource:
         """Name of the resource, in the plural."""
         name: str = self.table.__tablename__
         return name
+
+    def list_references(self, document: RowDocument) -> Iterator[RowReference]:
+        """Yields the ids of other rows that a row holds."""
+        for member, target in self.references.items():
+            outer, _, inner = member.rpartition("/")
+            objects = document.get(outer, []) if outer else [document]
+            for index, each in enumerate(objects):
+                if inner in each:
+                    yield RowReference(
+                        f"/{outer}/{index}/{inner}" if outer else f"/{inner}", target, each[inner]
+                    )
 
     @property
     def kind(self) -> str:
@@ -115,7 +135,12 @@ ACCELERATORS = Resource(
     query=accelerators.AcceleratorQuery,
     example=accelerators.EXAMPLE,
     example_patch=accelerators.EXAMPLE_PATCH,
-    references={"intra_node_link_id": "links", "inter_node_link_id": "links"},
+    references={
+        "intra_node_link_id": "links",
+        "inter_node_link_id": "links",
+        "systems/intra_node_link_id": "links",
+        "systems/inter_node_link_id": "links",
+    },
     derive=check_accelerator,
 )
 LINKS = Resource(

@@ -226,8 +226,17 @@ def list_page(
 def find_referring_id(
     session: Session, resource: Resource, tenant_id: str, member: str, row_id: str
 ) -> str | None:
-    """Returns the id of a row of ``resource`` that a tenant sees and whose ``member`` is ``row_id``."""
+    """Returns the id of a row of ``resource`` that a tenant sees and whose ``member`` is ``row_id``.
+
+    ``list/member`` is the member of any object of a list.
+    """
     table = resource.table
-    column = getattr(table, member)
-    statement = select(table.id).where(_is_visible(table), column == row_id).limit(1)
-    return session.scalar(statement, {"tenant": tenant_id})
+    outer, _, inner = member.rpartition("/")
+    if not outer:
+        statement = select(table.id).where(_is_visible(table), getattr(table, inner) == row_id).limit(1)
+        return session.scalar(statement, {"tenant": tenant_id})
+    lists = select(table.id, getattr(table, outer)).where(_is_visible(table))
+    for found, objects in session.execute(lists, {"tenant": tenant_id}):
+        if any(each.get(inner) == row_id for each in objects or ()):
+            return str(found)
+    return None

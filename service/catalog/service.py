@@ -14,7 +14,7 @@ from service.catalog.errors import (
     RowShipped,
     build_unknown_reference,
 )
-from service.catalog.registry import KINDS, RESOURCES, Resource
+from service.catalog.registry import KINDS, RESOURCES, Resource, RowReference
 from service.catalog.repository import StoredRow
 from service.catalog.rows import VERSION_MEMBERS, RowDocument
 from service.catalog.shipped import compute_shipped_digest, list_shipped_documents
@@ -174,9 +174,12 @@ def _has_changes(resource: Resource, stored: RowDocument, sent: RowDocument) -> 
 def _check_targets(
     session: Writer, resource: Resource, tenant_id: str, documents: Iterable[RowDocument]
 ) -> None:
-    for member in resource.references:
-        for row_id in {document[member] for document in documents if member in document}:
-            _check_references(session, resource, tenant_id, {member: row_id})
+    found = {
+        (each.target, each.row_id): each
+        for document in documents
+        for each in resource.list_references(document)
+    }
+    _check_exist(session, tenant_id, found.values())
 
 
 def _store_rows(
@@ -192,11 +195,9 @@ def _store_rows(
 
 def _check_unreferenced(session: Writer, resource: Resource, tenant_id: str, row_id: str) -> None:
     for other in RESOURCES.values():
-        for member, target in other.references.items():
-            if target == resource.name and repository.find_referring_id(
-                session, other, tenant_id, member, row_id
-            ):
-                raise RowInUse(f"a row among {other.name} refers to this one")
+        members = [member for member, target in other.references.items() if target == resource.name]
+        if any(repository.find_referring_id(session, other, tenant_id, each, row_id) for each in members):
+            raise RowInUse(f"a row among {other.name} refers to this one")
 
 
 def build_etag(document: RowDocument) -> str:
@@ -220,7 +221,7 @@ def _get_matched(
 def _write_row(
     session: Writer, resource: Resource, tenant_id: str, document: RowDocument, *, version: int, revision: int
 ) -> WriteResult:
-    _check_references(session, resource, tenant_id, document)
+    _check_exist(session, tenant_id, resource.list_references(document))
     _check_names(session, resource, tenant_id, document)
     _append_version(session, resource, document, tenant_id=tenant_id, version=version, revision=revision)
     return WriteResult(_get_visible(session, resource, tenant_id, document["id"]).document, revision)
@@ -238,14 +239,10 @@ def _derive_members(resource: Resource, document: RowDocument) -> RowDocument:
         raise Unprocessable("The row contradicts itself", field) from error
 
 
-def _check_references(session: Writer, resource: Resource, tenant_id: str, document: RowDocument) -> None:
-    for member, target in resource.references.items():
-        row_id = document.get(member)
-        if (
-            row_id is not None
-            and repository.get_visible(session, RESOURCES[target], tenant_id, row_id) is None
-        ):
-            raise build_unknown_reference(member, target)
+def _check_exist(session: Writer, tenant_id: str, references: Iterable[RowReference]) -> None:
+    for each in references:
+        if repository.get_visible(session, RESOURCES[each.target], tenant_id, each.row_id) is None:
+            raise build_unknown_reference(each.pointer, each.target)
 
 
 def _check_names(session: Writer, resource: Resource, tenant_id: str, document: RowDocument) -> None:

@@ -37,6 +37,7 @@ from service.resolve.catalog import (
     KnownAccelerator,
     KnownGrid,
     KnownLink,
+    KnownLinks,
     KnownModel,
     KnownOffer,
     KnownSite,
@@ -104,6 +105,14 @@ def _build_embodied(figure: RowDocument | None) -> Quantity | None:
     return Quantity(figure["value"], figure["low"], figure["high"], EvidenceBasis.DATASHEET)
 
 
+def _build_links(members: RowDocument) -> KnownLinks:
+    return KnownLinks(
+        members.get("intra_node_link_id"),
+        members.get("inter_node_link_id"),
+        members.get("network_interfaces_per_device", 1.0),
+    )
+
+
 def _build_accelerator(row: RowDocument) -> KnownAccelerator:
     server = row.get("server")
     rates = row.get("peak_flops_per_second", {})
@@ -124,16 +133,12 @@ def _build_accelerator(row: RowDocument) -> KnownAccelerator:
         server=ReferenceServer(**server) if server else None,
         embodied_kg_co2e=_build_embodied(row.get("embodied_kg_co2e")),
     )
-    system = row.get("system")
-    return KnownAccelerator(
-        accelerator,
-        _build_source("accelerator", row),
-        system=KnownSystem(**system) if system else None,
-        intra_node_link_id=row.get("intra_node_link_id"),
-        inter_node_link_id=row.get("inter_node_link_id"),
-        network_interfaces_per_device=row.get("network_interfaces_per_device", 1.0),
-        pcie_generation=row.get("pcie_generation"),
+    systems = tuple(
+        KnownSystem(each["name"], each["accelerators_per_node"], _build_links(row | each))
+        for each in row.get("systems", [])
     )
+    source = _build_source("accelerator", row)
+    return KnownAccelerator(accelerator, source, _build_links(row), systems, row.get("pcie_generation"))
 
 
 def _build_link(row: RowDocument) -> KnownLink:

@@ -14,7 +14,7 @@ from service.planning.scheduling.shift import build_starts
 from service.plans.checks import check_space
 from service.plans.space import DeviceSupply, SearchSpace
 from service.resolve.catalog import CatalogView, KnownOffer, resolve_row
-from service.resolve.hardware import get_accelerators_per_node, resolve_cluster
+from service.resolve.hardware import find_links, get_accelerators_per_node, resolve_cluster
 from service.resolve.model import resolve_model
 from service.schemas.energy import RunLoadInput
 from service.schemas.plans import PlanConstraints, PlanRequest, RentedDevices
@@ -375,11 +375,11 @@ def _build_instance_cluster(cluster: ClusterInput, size: int, catalog: CatalogVi
     """Returns a cluster of instances. Two instances are joined by the network, not by the vendor's node."""
     reference, changes = cluster.accelerator, dict[str, object]()
     known = catalog.accelerators.get(reference.id) if isinstance(reference, CatalogAccelerator) else None
-    known_node = known and (known.system or known.accelerator.server)
+    known_node = known and (known.systems or known.accelerator.server)
     node = min(size, get_accelerators_per_node(cluster, catalog)) if known_node else size
     if node != get_accelerators_per_node(cluster, catalog):
         changes["accelerators_per_node"] = node
-    own = known and catalog.links.get(known.intra_node_link_id or "")
+    own = catalog.links.get(find_links(cluster, catalog).intra_node_link_id or "")
     if own and own.link.joined > node and cluster.intra_node_link is MISSING:
         latency = own.link.latency_seconds
         link = LinkSpecification(

@@ -48,24 +48,37 @@ class KnownModel:
 
 
 @dataclass(frozen=True, slots=True)
+class KnownLinks:
+    """Links of a node and between nodes, by their ids."""
+
+    intra_node_link_id: str | None = None
+    inter_node_link_id: str | None = None
+    network_interfaces_per_device: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
 class KnownSystem:
-    """A reference system of an accelerator."""
+    """A system that an accelerator comes in."""
 
     name: str
     accelerators_per_node: int
+    links: KnownLinks
 
 
 @dataclass(frozen=True, slots=True)
 class KnownAccelerator:
-    """An accelerator."""
+    """An accelerator, with its systems, the usual one first. ``links`` are those of the row."""
 
     accelerator: Accelerator
     source: EstimateSource
-    intra_node_link_id: str | None = None
-    inter_node_link_id: str | None = None
-    network_interfaces_per_device: float = 1.0
-    system: KnownSystem | None = None
+    links: KnownLinks = KnownLinks()
+    systems: tuple[KnownSystem, ...] = ()
     pcie_generation: int | None = None
+
+    @property
+    def usual_links(self) -> KnownLinks:
+        """Links of the usual system, else of the row."""
+        return self.systems[0].links if self.systems else self.links
 
 
 @dataclass(frozen=True, slots=True)

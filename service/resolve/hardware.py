@@ -11,7 +11,14 @@ from service.planning.hardware.links import Link, LinkKind
 from service.planning.hardware.resolution import DeviceConstants
 from service.planning.notes import AnswerNotes
 from service.planning.quantity import EvidenceBasis, assumed
-from service.resolve.catalog import CatalogView, KnownAccelerator, KnownLink, resolve_row
+from service.resolve.catalog import (
+    CatalogView,
+    KnownAccelerator,
+    KnownLink,
+    KnownLinks,
+    KnownSystem,
+    resolve_row,
+)
 from service.resolve.host import resolve_host
 from service.schemas.base import EstimateSource
 from service.schemas.references import (
@@ -20,7 +27,6 @@ from service.schemas.references import (
     CatalogLink,
     ClusterInput,
     LinkReference,
-    SpecifiedAccelerator,
 )
 
 ACCELERATORS_PER_NODE = 8
@@ -74,9 +80,43 @@ def resolve_link(
     return link, None
 
 
-def _list_own_links(known: KnownAccelerator, catalog: CatalogView, per_node: int) -> Iterator[KnownLink]:
-    """Yields links that join all devices of a node: the accelerator's own link, then PCI Express."""
-    names = (known.intra_node_link_id, f"pcie-{known.pcie_generation}-x16")
+def _find_accelerator(given: ClusterInput, catalog: CatalogView) -> KnownAccelerator | None:
+    """Returns the accelerator of the catalog that the question names; None for one given by its figures."""
+    reference = given.accelerator
+    if isinstance(reference, CatalogAccelerator):
+        return resolve_row(catalog.accelerators, reference.id, "/cluster/accelerator/id")
+    return None
+
+
+def find_system(given: ClusterInput, catalog: CatalogView) -> KnownSystem | None:
+    """Returns the system that the question names, else the first of the accelerator; None without any.
+
+    Raises :class:`PlanningError` for a name that is none of the accelerator's systems.
+    """
+    known = _find_accelerator(given, catalog)
+    systems = known.systems if known else ()
+    if given.system is MISSING:
+        return next(iter(systems), None)
+    for system in systems:
+        if system.name.casefold() == given.system.casefold():
+            return system
+    names = ", ".join(system.name for system in systems) or "none"
+    raise PlanningError("UNKNOWN_REFERENCE", "/cluster/system", f"systems of this accelerator: {names}")
+
+
+def find_links(given: ClusterInput, catalog: CatalogView) -> KnownLinks:
+    """Returns the ids of the links of the system, else of the accelerator's row."""
+    if given.system is not MISSING and (system := find_system(given, catalog)):
+        return system.links
+    known = _find_accelerator(given, catalog)
+    return known.usual_links if known else KnownLinks()
+
+
+def _list_own_links(
+    links: KnownLinks, pcie_generation: int | None, catalog: CatalogView, per_node: int
+) -> Iterator[KnownLink]:
+    """Yields links that join all devices of a node: the link of the system, then PCI Express."""
+    names = (links.intra_node_link_id, f"pcie-{pcie_generation}-x16")
     for link in (catalog.links.get(name) for name in names if name):
         if link and link.link.kind is not LinkKind.C2C and not 1 < link.link.joined < per_node:
             yield link
@@ -87,21 +127,20 @@ def _resolve_links(given: ClusterInput, catalog: CatalogView, per_node: int) -> 
 
     Bridges between some cards of a node and links of a superchip to its processor do not count.
     """
-    reference = given.accelerator
-    known = catalog.accelerators[reference.id] if isinstance(reference, CatalogAccelerator) else None
+    known, own = _find_accelerator(given, catalog), find_links(given, catalog)
     intra, inter, interfaces = ASSUMED_INTRA_LINK, ASSUMED_INTER_LINK, 1.0
     sources: dict[str, EstimateSource | None] = {}
     if given.intra_node_link is not MISSING:
         pointer = "/cluster/intra_node_link"
         intra, sources[pointer] = resolve_link(given.intra_node_link, catalog, pointer)
-    elif known and (own := next(_list_own_links(known, catalog, per_node), None)):
-        intra, sources["/cluster/intra_node_link"] = own.link, own.source
+    elif known and (joining := next(_list_own_links(own, known.pcie_generation, catalog, per_node), None)):
+        intra, sources["/cluster/intra_node_link"] = joining.link, joining.source
     if given.inter_node_link is not MISSING:
         pointer = "/cluster/inter_node_link"
         inter, sources[pointer] = resolve_link(given.inter_node_link, catalog, pointer)
-    elif known and (network := catalog.links.get(known.inter_node_link_id or "")):
+    elif network := catalog.links.get(own.inter_node_link_id or ""):
         inter, sources["/cluster/inter_node_link"] = network.link, network.source
-        interfaces = known.network_interfaces_per_device
+        interfaces = own.network_interfaces_per_device
     else:
         interfaces = 1.0 / per_node
     if given.network_interfaces_per_node is not MISSING:
@@ -122,12 +161,10 @@ def get_accelerators_per_node(given: ClusterInput, catalog: CatalogView) -> int:
     """Returns the accelerators of a full node: as stated, else of the reference system, else eight."""
     if given.accelerators_per_node is not MISSING:
         return given.accelerators_per_node
-    if isinstance(given.accelerator, SpecifiedAccelerator):
-        return ACCELERATORS_PER_NODE
-    known = resolve_row(catalog.accelerators, given.accelerator.id, "/cluster/accelerator/id")
-    if known.system is not None:
-        return known.system.accelerators_per_node
-    server = known.accelerator.server
+    if system := find_system(given, catalog):
+        return system.accelerators_per_node
+    known = _find_accelerator(given, catalog)
+    server = known.accelerator.server if known else None
     return server.accelerator_count if server else ACCELERATORS_PER_NODE
 
 
@@ -143,11 +180,11 @@ def resolve_cluster(
     accelerator = measured.apply_to_accelerator(_resolve_accelerator(given.accelerator, catalog, notes))
     per_node = min(get_accelerators_per_node(given, catalog), given.accelerator_count)
     links = _resolve_links(given, catalog, per_node)
-    if given.accelerators_per_node is MISSING and isinstance(given.accelerator, CatalogAccelerator):
-        system = catalog.accelerators[given.accelerator.id].system
-        if system is not None and given.accelerator_count > 1:
-            detail = f"{system.name}: nodes of {system.accelerators_per_node}, with its links and interfaces"
-            notes.fill("/cluster/accelerators_per_node", str(per_node), "reference_system", detail)
+    system = find_system(given, catalog)
+    is_stated = given.system is not MISSING or given.accelerators_per_node is not MISSING
+    if system and not is_stated and given.accelerator_count > 1:
+        detail = f"{system.name}: nodes of {system.accelerators_per_node}, with its links and interfaces"
+        notes.fill("/cluster/accelerators_per_node", str(per_node), "reference_system", detail)
     host_watts = given.host_power_watts
     cluster = Cluster(
         accelerator,
@@ -179,10 +216,10 @@ def _note_measured(given: ClusterInput, measured: DeviceConstants, notes: Answer
 
 
 def replace_accelerator(given: ClusterInput, reference: AcceleratorReference) -> ClusterInput:
-    """Returns the cluster with other devices. A named node is dropped, since it has the old devices."""
+    """Returns the cluster with other devices. A named node or system is dropped: it has the old devices."""
     changes: dict[str, object] = {"accelerator": reference}
     if reference != given.accelerator:
-        changes["node_id"] = MISSING
+        changes |= {"node_id": MISSING, "system": MISSING}
     return given.model_copy(update=changes)
 
 

@@ -147,15 +147,19 @@ class ClusterInput(StrictModel):
     """Accelerator of every device."""
     accelerator_count: Degree = 1
     """Devices of the whole cluster."""
+    system: Text | MISSING = MISSING
+    """Name of a system that the catalog lists for the accelerator, such as DGX H100 or p5.48xlarge. Defaults
+    to the first."""
     accelerators_per_node: Degree | MISSING = MISSING
-    """Accelerators of one node. Defaults to the number in the vendor's reference server, else 8."""
+    """Accelerators of one node. Defaults to those of the system, else of the vendor's reference server, else
+    8."""
     intra_node_link: LinkReference | MISSING = MISSING
-    """Link between the devices of a node. Defaults to the accelerator's own link in the catalog."""
+    """Link between the devices of a node. Defaults to the link of the system in the catalog."""
     inter_node_link: LinkReference | MISSING = MISSING
-    """Link between nodes. Defaults to the link of the accelerator's reference system in the catalog."""
+    """Link between nodes. Defaults to the link of the system in the catalog."""
     network_interfaces_per_node: Degree | MISSING = MISSING
-    """Network interfaces that the devices of a node share. Defaults to those of the reference system, else to
-    one a device."""
+    """Network interfaces that the devices of a node share. Defaults to those of the system, else to one a
+    device."""
     host_power_watts: Positive | MISSING = MISSING
     """Power of a node without its accelerators. Defaults to a share of the power of the reference server."""
     host: HostInput | MISSING = MISSING

@@ -163,6 +163,21 @@ class TestNamesAndReferences:
         assert code(response) == (422, "UNPROCESSABLE")
         assert response.json()["errors"][0]["pointer"] == f"/{member}"
 
+    def test_a_link_of_a_system_must_exist_and_stays(self, client):
+        link = created(client, "links").headers["location"]
+        systems = [{"name": "one", "accelerators_per_node": 8, "intra_node_link_id": "nothing"}]
+        refused = client.post("/v1/accelerators", {**example("accelerators"), "systems": systems})
+        assert refused.json()["errors"][0]["pointer"] == "/systems/0/intra_node_link_id"
+        systems[0]["intra_node_link_id"] = link.rpartition("/")[2]
+        row = {**example("accelerators"), "systems": systems}
+        assert client.post("/v1/accelerators", row).status_code == 201
+        assert code(client.delete(link, headers={"If-Match": "*"})) == (409, "ROW_IN_USE")
+
+    def test_two_systems_of_one_name_are_refused(self, client):
+        systems = [{"name": name, "accelerators_per_node": 8} for name in ("HGX", "hgx")]
+        refused = client.post("/v1/accelerators", {**example("accelerators"), "systems": systems})
+        assert refused.json()["errors"][0]["pointer"] == "/systems/1/name"
+
     def test_a_row_in_use_stays(self, client):
         address = created(client, "accelerators").headers["location"]
         offer = {**example("offers"), "accelerator_id": address.rpartition("/")[2]}

@@ -38,6 +38,9 @@ def leaves(value, path=""):
     if isinstance(value, dict):
         for name, inner in value.items():
             yield from leaves(inner, f"{path}/{name}")
+    elif isinstance(value, list) and value and isinstance(value[0], dict):
+        for index, inner in enumerate(value):
+            yield from leaves(inner, f"{path}/{index}")
     else:
         yield path
 
@@ -94,9 +97,8 @@ def test_ids_and_aliases_name_one_row(name):
 
 def test_references_hold():
     for resource in RESOURCES.values():
-        for member, target in resource.references.items():
-            known = {row["id"] for row in rows(target)}
-            assert {row[member] for row in rows(resource.name) if member in row} <= known
+        for reference in (each for row in rows(resource.name) for each in resource.list_references(row)):
+            assert reference.row_id in {row["id"] for row in rows(reference.target)}
 
 
 def test_what_there_is():

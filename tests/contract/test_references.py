@@ -6,7 +6,7 @@ import re
 import pytest
 
 from service.app.examples import EXAMPLES
-from service.catalog.registry import RESOURCES
+from service.catalog.registry import ACCELERATORS, RESOURCES
 from service.kit.security.credentials import parse_id
 from tests.applications import bearing
 from tests.contract.test_document import DOCUMENT
@@ -145,6 +145,20 @@ TRIED = {
         ]
         for resource in RESOURCES.values()
         for member in resource.references
+        if "/" not in member
+    },
+    **{
+        ("ReferenceSystem", member): [
+            (
+                "/v1/accelerators",
+                {
+                    **ACCELERATORS.example,
+                    "systems": [{"name": "one", "accelerators_per_node": 8, member: FOREIGN}],
+                },
+                f"/systems/0/{member}",
+            )
+        ]
+        for member in ("intra_node_link_id", "inter_node_link_id")
     },
     ("CostEstimateRequest", "token_price_ids"): [
         (COST, {**SERVED, "token_price_ids": [FOREIGN]}, "/token_price_ids/0"),
@@ -155,6 +169,7 @@ ALIKE = {
         (resource.patch.__name__, member): (resource.input.__name__, member)
         for resource in RESOURCES.values()
         for member in resource.references
+        if "/" not in member
     },
     ("CandidateQuoteRequest", "cost_center_id"): ("CostQuoteRequest", "cost_center_id"),
     ("CostExportRequest", "token_price_ids"): ("CostEstimateRequest", "token_price_ids"),

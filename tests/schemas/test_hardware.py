@@ -1,6 +1,7 @@
 """The links of a cluster: those of the question, else of the reference system; none is made up."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -15,14 +16,14 @@ CATALOG = build_shipped_snapshot()
 GB = 1e9
 
 
-def cluster(accelerator="h100-sxm", count=64, *, communicates=True, **members):
+def cluster(accelerator="h100-sxm", count=64, *, communicates=True, catalog=CATALOG, **members):
     if isinstance(accelerator, str):
         accelerator = {"source": "catalog", "id": accelerator}
     given = ClusterInput.model_validate_json(
         json.dumps({"accelerator": accelerator, "accelerator_count": count, **members})
     )
     notes = AnswerNotes()
-    return resolve_cluster(given, CATALOG, notes, communicates=communicates), notes
+    return resolve_cluster(given, catalog, notes, communicates=communicates), notes
 
 
 def codes(notes):
@@ -107,7 +108,39 @@ UNKNOWN = {"source": "specification", "specification": {"name": "tomorrow"}}
 
 
 def test_a_superchip_reaches_no_other_over_its_own_link():
-    assert refusal("gh200-96gb", 8) == ("LINK_UNKNOWN", "/cluster/intra_node_link")
+    """Without a system, GH200 has only the link to its processor."""
+    known = replace(CATALOG.accelerators["gh200-96gb"], systems=())
+    alone = replace(CATALOG, accelerators={**CATALOG.accelerators, "gh200-96gb": known})
+    with pytest.raises(PlanningError) as caught:
+        cluster("gh200-96gb", 8, catalog=alone)
+    assert (caught.value.code, caught.value.pointer) == ("LINK_UNKNOWN", "/cluster/intra_node_link")
+
+
+@pytest.mark.parametrize(
+    ("accelerator", "system", "domain", "interface_bytes"),
+    [
+        ("h100-sxm", "p5.48xlarge", 8, 50 * GB),
+        ("h100-sxm", "a3-highgpu-8g", 8, 12.5 * GB),
+        ("gb200", "GB200 NVL36", 36, 50 * GB),
+        ("trainium2", "trn2 ultraserver", 64, 25 * GB),
+        ("gh200-96gb", "BullSequana XH3000", 4, 25 * GB),
+    ],
+)
+def test_a_question_names_another_system(accelerator, system, domain, interface_bytes):
+    found, notes = cluster(accelerator, 256, system=system)
+    assert found.domain == domain
+    assert found.inter_node_link.bytes_per_second == interface_bytes
+    assert "/cluster/accelerators_per_node" not in [default["pointer"] for default in notes.defaults]
+
+
+@pytest.mark.parametrize(
+    "accelerator", ["h100-sxm", {"source": "specification", "specification": {"name": "x"}}]
+)
+def test_a_system_that_the_accelerator_does_not_have_is_refused(accelerator):
+    with pytest.raises(PlanningError) as caught:
+        cluster(accelerator, 16, system="GB200 NVL72")
+    assert (caught.value.code, caught.value.pointer) == ("UNKNOWN_REFERENCE", "/cluster/system")
+    assert ("DGX H100" in caught.value.detail) == isinstance(accelerator, str)
 
 
 @pytest.mark.parametrize(("count", "name"), [(8, "intra_node_link"), (64, "intra_node_link")])

@@ -27,12 +27,18 @@ class ReferenceServer(StrictModel):
 
 
 class ReferenceSystem(StrictModel):
-    """A system that the accelerator comes in. Links and interfaces of the row are those of this system."""
+    """A system that the accelerator comes in. Links and interfaces default to those of the row."""
 
     name: Text
-    """Name, such as HGX H100 or trn2.48xlarge."""
+    """Name, such as DGX H100 or trn2.48xlarge."""
     accelerators_per_node: Degree
     """Accelerators of a node."""
+    intra_node_link_id: ResourceId | MISSING = MISSING
+    """Link between the accelerators of a node, slice or rack."""
+    inter_node_link_id: ResourceId | MISSING = MISSING
+    """Link between nodes, slices or racks."""
+    network_interfaces_per_device: Positive | MISSING = MISSING
+    """Interfaces of the link between nodes for each accelerator."""
 
 
 class EmbodiedEmissionsFigure(StrictModel):
@@ -85,8 +91,8 @@ class AcceleratorRequest(RowInput):
         MISSING
     )
     """Devices that software sees for one part, if more than one."""
-    system: ReferenceSystem | MISSING = MISSING
-    """System that clusters of this accelerator consist of, unless a question states another node."""
+    systems: Annotated[list[ReferenceSystem], Field(min_length=1, max_length=16)] | MISSING = MISSING
+    """Systems that the accelerator comes in. A question that names none gets the first."""
     server: ReferenceServer | MISSING = MISSING
     """The vendor's server for this accelerator."""
     embodied_kg_co2e: EmbodiedEmissionsFigure | MISSING = MISSING

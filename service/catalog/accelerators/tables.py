@@ -30,6 +30,6 @@ class AcceleratorRow(CatalogRow):
     network_interfaces_per_device: Mapped[float | None] = mapped_column(Float)
     pcie_generation: Mapped[int | None] = mapped_column(Integer)
     device_count: Mapped[int | None] = mapped_column(Integer)
-    system: Mapped[dict[str, Any] | None] = mapped_column(Json)
+    systems: Mapped[list[dict[str, Any]] | None] = mapped_column(Json)
     server: Mapped[dict[str, Any] | None] = mapped_column(Json)
     embodied_kg_co2e: Mapped[dict[str, Any] | None] = mapped_column(Json)

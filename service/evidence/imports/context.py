@@ -68,7 +68,7 @@ class ImportContext:
         name = given.get("id")
         if not given:
             known = self.find_accelerator(run)
-            name = known.intra_node_link_id if known else None
+            name = known.usual_links.intra_node_link_id if known else None
         row = self.catalog.links.get(name or "")
         return row.link if row else None
 
