@@ -1,5 +1,5 @@
 # Two commands do everything: `make run` serves, `make test` checks. Both set up what they need.
-.PHONY: help run test test-unit lint types same-answers accuracy fit devices bills plans bench fleet gpu-suite hostile escalation worst-requests schemathesis faults oracles clients site fresh-clone containers lock pins advisories clean
+.PHONY: help run test test-unit lint types same-answers accuracy fit devices bills plans mfu bench fleet gpu-suite hostile escalation worst-requests schemathesis faults oracles clients site fresh-clone containers lock pins advisories clean
 
 VENV = .venv/bin
 # A machine with a GPU brings its own interpreter; nothing is installed there.
@@ -59,6 +59,10 @@ bills: ## Compute worked electricity bills and compare; DIR=path [JSON=path]
 plans: ## Set published configurations beside those that plans choose; writes docs/plans.md; takes half a minute
 	@tools/setup run
 	$(VENV)/python -m bench.plans_beside
+
+mfu: ## Set the MFU of training on every accelerator beside published figures; writes docs/device-mfu.md
+	@tools/setup run
+	$(VENV)/python -m bench.device_mfu
 
 bench: ## Measure speed and memory; needs wrk
 	@tools/setup test

@@ -1,0 +1,50 @@
+"""Every accelerator of the catalog trains at a published MFU, at one whose interval meets it, or is a gap."""
+
+import pytest
+
+from bench.device_mfu import PAGE, PUBLISHED, ask_run, is_within, judge
+from tests.asking import shipped
+
+NAMES = sorted({known.accelerator.id for known in shipped().accelerators.values()})
+ANSWERED = {
+    "a100-sxm-40gb",
+    "a100-sxm-80gb",
+    "h100-sxm",
+    "h200-sxm",
+    "b200-sxm",
+    "gb200",
+    "mi300x",
+    "tpu-v5e",
+    "tpu-v5p",
+    "tpu-v6e",
+    "trainium2",
+    "gaudi3",
+}
+"""Accelerators that most clusters of today are made of: none may be a gap."""
+
+
+@pytest.fixture(scope="module")
+def runs():
+    return {name: [ask_run(name, devices, shipped()) for devices in (64, 512)] for name in NAMES}
+
+
+def test_no_answer_is_apart_from_what_was_published(runs):
+    assert {name for name, published in PUBLISHED.items() if judge(runs[name], published) == "apart"} == set()
+
+
+def test_common_accelerators_are_within_what_was_published(runs):
+    for name in ANSWERED & PUBLISHED.keys():
+        assert all(is_within(run, PUBLISHED[name]) for run in runs[name]), name
+
+
+def test_common_accelerators_are_answered(runs):
+    assert {name for name in ANSWERED if any(run.utilization is None for run in runs[name])} == set()
+
+
+def test_at_most_a_third_of_the_accelerators_are_gaps(runs):
+    assert sum(any(run.utilization is None for run in each) for each in runs.values()) <= len(NAMES) / 3
+
+
+def test_the_page_has_every_accelerator():
+    page = PAGE.read_text(encoding="utf-8")
+    assert all(f"| `{name}` |" in page for name in NAMES)
