@@ -129,6 +129,7 @@ def view(row: MeasuredRow) -> MemoryView:
 
 
 _ENGINES: Final = (
+    ("neuronx", None),
     ("vllm", "vllm"),
     ("sglang", "sglang"),
     ("tensorrt", "tensorrt-llm"),
@@ -141,7 +142,11 @@ _ENGINES: Final = (
 
 
 def engine(row: MeasuredRow) -> str | None:
-    """Returns the engine of a serving row by its name in the service."""
+    """Returns the engine of a serving row by its name in the service.
+
+    None for one that the service does not know. Transformers NeuronX is one: it compiles a model as a whole,
+    and shares the configurations of Transformers but none of its kernels.
+    """
     text = row.text.get("engine", "").lower()
     return next((name for start, name in _ENGINES if start in text), None)
 
