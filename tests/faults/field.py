@@ -10,11 +10,13 @@ import time
 from collections import Counter
 from hashlib import sha256
 from itertools import pairwise
+from typing import NamedTuple
 from uuid import uuid4
 
 import httpx
 from sqlalchemy import func, select
 
+from service.app.backup import restore_backup, write_backup
 from service.audit.service import Writes
 from service.benchmarks.tables import BenchmarkResultRow, BenchmarkRunRow
 from service.benchmarks.validation.tables import BenchmarkValidationRow
@@ -55,7 +57,7 @@ class Service:
     """A process that serves one database, at the same address each time."""
 
     def __init__(self, database, folder, mutation=""):
-        self.database, self._folder = database, folder
+        self._folder = folder
         self.port = free_port()
         self.address = f"http://127.0.0.1:{self.port}"
         self._client = httpx.Client(base_url=self.address, trust_env=False, timeout=5)
@@ -68,10 +70,15 @@ class Service:
                 "IRONLAW_DATA_DIR": str(folder),
                 "IRONLAW_PORT": str(self.port),
                 "IRONLAW_REQUESTS_PER_MINUTE": "0",
-                "IRONLAW_DATABASE_URL": database.url.render_as_string(hide_password=False),
             },
         }
+        self.serve(database)
         self.keyring = Keyring(read_or_create_secret(folder / "secret.key"))
+
+    def serve(self, database):
+        """Serve a database from the next start on."""
+        address = database.url.render_as_string(hide_password=False)
+        self._options["environment"]["IRONLAW_DATABASE_URL"] = address
 
     def start(self, **armed):
         self.process = forked.Process(node_service.run, {**self._options, "armed": armed})
@@ -216,6 +223,19 @@ class Host:
         self.proxy.close()
 
 
+class Forgotten(NamedTuple):
+    """What a service no longer knows that was restored from a backup."""
+
+    nonces: frozenset[str] = frozenset()
+    """Of grants."""
+    since: float = 0.0
+    until: float = 0.0
+
+    def is_line_forgotten(self, line):
+        """Whether what a worker was told, by a line of its ledger, came after the backup."""
+        return self.since <= line["at"] <= self.until
+
+
 class Field:
     """A service and hosts that are nodes of it."""
 
@@ -227,6 +247,7 @@ class Field:
         self.service.until_ready()
         self._revision = calibrations.revision(database)
         self._withdrawn, self._imported = [], []
+        self.forgotten = Forgotten()
         self.hosts = [Host(n, self.service, folder, seed + n, mutation=worker_mutation) for n in range(hosts)]
 
     def __enter__(self):
@@ -252,6 +273,25 @@ class Field:
         """Import a file, each time with another note."""
         body = {**calibrations.EVIDENCE, "note": f"import {len(self._imported)}"}
         self._imported.append(self.service.ask("POST", "/v1/evidence:import", body))
+
+    def back_up(self, path):
+        """Write a backup of this moment."""
+        self._backed_up_at = time.time()
+        write_backup(self.database, path)
+
+    def restore(self, path, empty):
+        """Go on with an empty database that the backup is restored into."""
+        self.service.kill()
+        known = self._nonces()
+        restore_backup(empty, path)
+        self.database = empty
+        self.forgotten = Forgotten(known - self._nonces(), self._backed_up_at, time.time())
+        self.service.serve(empty)
+        self.service.start()
+        self.service.until_ready()
+
+    def _nonces(self):
+        return frozenset(grant.nonce for grant in self.grants())
 
     def open_runs(self):
         """How many runs have not ended."""
@@ -327,7 +367,7 @@ class _Stored:
     """What is stored, beside what the workers saw."""
 
     def __init__(self, field):
-        self._field = field
+        self._field, self._forgotten = field, field.forgotten
         self.rows = field.results()
         self.leases = {row.id: row for (row,) in rows(field.database, select(LeaseRow))}
         self.grants = {(row.lease_id, row.fencing_token): row for row in field.grants()}
@@ -378,6 +418,9 @@ class _Stored:
         places = Counter()
         for row, content in self.rows:
             record = json.loads(content)
+            if record["nonce"] in self._forgotten.nonces:
+                expect(row.lease == "unknown", "none counts whose lease the service has forgotten")
+                continue
             grant = self.grants.get((row.run_id, row.fencing_token))
             expect(row.lease in ("current", "late"), f"every result is of a lease, not {row.lease}")
             expect(grant is not None and grant.node_id == row.node_id, "which its node was granted")
@@ -406,13 +449,19 @@ class _Stored:
             if row.state == "completed":
                 self._check_whole(grants[-1])
         for line in self._lines("completed"):
+            if self._forgotten.is_line_forgotten(line):
+                continue
             grant = self.grants[line["run"], line["token"]]
             said = (grant.outcome, grant.state_after)
             expect(said == (line["outcome"], line["state"]), "what a node was told of its lease is so")
 
     def _check_whole(self, grant):
         token = (grant.lease_id, grant.fencing_token)
-        held = {(r.benchmark, r.repeat) for r, _ in self.rows if (r.run_id, r.fencing_token) == token}
+        held = {
+            (row.benchmark, row.repeat)
+            for row, _ in self.rows
+            if (row.run_id, row.fencing_token) == token and row.lease != "unknown"
+        }
         suite = self.asked[grant.lease_id]
         asked = {(one.name, n + 1) for one in suite.benchmarks for n in range(one.repeats)}
         expect(held == asked, f"the record of the completed run {token[0]} is complete")

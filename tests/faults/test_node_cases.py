@@ -3,14 +3,16 @@
 import time
 
 import pytest
-from sqlalchemy import delete, select, text
+from sqlalchemy import select, text
 
 from service.benchmarks.tables import BenchmarkResultRow
+from service.calibrations.tables import ACTIVE
 from service.nodes.service import expire_abandoned
 from service.nodes.tables import CURRENT, NodeCredentialRow
 from tests.faults import node_service
 from tests.faults.field import Violation, until
 from tests.faults.harness import rows
+from tests.faults.points import read_ledger
 from tests.faults.storm import LAPSED_SECONDS
 
 pytestmark = [
@@ -83,20 +85,49 @@ def test_without_unique_results_the_harness_fails(one_host, kind):
         lose_receipts(field, IN_VAIN_SECONDS)
 
 
-def test_what_a_restored_service_has_forgotten_is_sent_again(one_host, kind):
-    field = one_host(kind)
+def back_up_before_results(field, path):
+    """No result has come by then, and the worker goes on under its lease."""
     (host,) = field.hosts
+    host.proxy.held = "upload"
     field.ask_run()
     host.start()
+    until(lambda: has_kept_a_result(host), "a result is on the disk, and its upload held back")
+    field.back_up(path)
+    host.proxy.let_go()
+
+
+def has_kept_a_result(host):
+    return any(line["what"] == "kept" for line in read_ledger(host.ledger))
+
+
+def back_up_between_results(field, path):
+    """One result is stored by then, and its worker killed: the next measures under another lease."""
+    (host,) = field.hosts
+    field.ask_run()
+    host.start(point="upload: before", hit=2)
+    host.until_dead("the worker is killed before it uploads a second result")
+    field.back_up(path)
+
+
+@pytest.mark.parametrize("back_up", [back_up_before_results, back_up_between_results])
+def test_what_a_restored_service_has_forgotten_is_sent_again(one_host, kind, databases_of, tmp_path, back_up):
+    """A backup is of one instant: what it lacks was measured under a lease that it has open, or lacks too."""
+    field = one_host(kind)
+    path = tmp_path / "backup"
+    back_up(field, path)
     field.settle()
-    before = {row.id: content for row, content in field.results()}
-    with field.database.open_writer() as session:
-        session.execute(delete(BenchmarkResultRow))
-    host.start()
-    until(lambda: len(field.results()) == len(before), "every result is sent again")
+    before = dict(stored_results(field))
+    field.restore(path, databases_of(kind).empty())
+    assert stored_results(field) < before.items()
+    field.hosts[0].start()
+    until(lambda: before.items() <= stored_results(field), "every result is sent again")
     field.settle()
-    field.check()
-    assert {row.id: content for row, content in field.results()} == before
+    found = field.check()
+    assert sum(row.state == ACTIVE for row in found.calibrations.sets) == 1
+
+
+def stored_results(field):
+    return {row.id: content for row, content in field.results()}.items()
 
 
 def test_what_a_killed_worker_had_sent_is_not_taken_for_theft(one_host, kind):
