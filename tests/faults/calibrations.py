@@ -7,8 +7,9 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import undefer, undefer_group
 
 from service.benchmarks.calibration_jobs import DRAW
-from service.benchmarks.validation.repository import list_accepted_results
+from service.benchmarks.validation.repository import get_validations, list_accepted_results
 from service.calibrations import service
+from service.calibrations.readings import RUNS_READ
 from service.calibrations.tables import ACTIVE, WITHDRAWN, CalibrationRow
 from service.catalog.tables import CatalogState
 from service.evidence.imports.tables import EvidenceImportRow
@@ -95,13 +96,23 @@ class Stored:
         gone = {name for row in sets if row.state == WITHDRAWN for name in row.new_result_ids}
         used = {name for row in sets if row.state == ACTIVE for name in _rests_on(row)}
         yield not used & gone, f"nothing that was withdrawn of {node_id} comes back"
-        brought = {name for row in sets for name in row.new_result_ids}
-        with self._database.open_reader() as session:
-            results = {
-                row.id for row in list_accepted_results(session, TENANT, node_id) if row.benchmark == DRAWN
-            }
-        yield results <= brought, f"every accepted result of {node_id} is in a set"
+        yield (
+            all(is_drawn_or_passed_over(sets, *results) for results in self._list_accepted(node_id, gone)),
+            f"every accepted result of {node_id} is in a set, or the next drawing read newer runs alone",
+        )
         yield self._is_last(node_id), f"what counts of {node_id} is what its accepted results make now"
+
+    def _list_accepted(self, node_id, gone):
+        """Each accepted result of a node with those of later runs, and when each had its verdict."""
+        with self._database.open_reader() as session:
+            accepted = [
+                row.id
+                for row in list_accepted_results(session, TENANT, node_id)
+                if row.benchmark == DRAWN and row.id not in gone
+            ]
+            judged = get_validations(session, TENANT, accepted)
+        for number, result in enumerate(accepted):
+            yield result, [judged[name].validated_at for name in accepted[number:]]
 
     def _is_last(self, node_id):
         """Whether a drawing of what is stored now would change nothing."""
@@ -109,6 +120,21 @@ class Stored:
         with self._database.open_writer() as session:
             drawn = service.calibrate_node(session, TENANT, node_id, load_reference_curves().calibration)
         return not drawn and revision(self._database) == before
+
+
+def is_drawn_or_passed_over(sets, result, judged):
+    """Whether a set has brought a result, or drawings came so late that they passed it over.
+
+    A drawing reads the runs that were received last, and stores nothing where the same figures come of them.
+    The first drawing after the verdict may have been under way by then.
+    """
+    if any(result in row.new_result_ids for row in sets):
+        return True
+    own, *later = judged
+    drawn = sorted(row.created_at for row in sets if row.created_at > own)
+    if len(drawn) < 2:
+        return len(later) >= RUNS_READ
+    return sum(time <= drawn[1] for time in later) >= service._MOST_RUNS
 
 
 def _rests_on(row):

@@ -6,6 +6,7 @@ import os
 import random
 import shutil
 import signal
+import threading
 import time
 from collections import Counter
 from hashlib import sha256
@@ -24,7 +25,7 @@ from service.kit.jobs.leases import RUNNING, WAITING
 from service.kit.security.keyring import Keyring, read_or_create_secret
 from service.nodes.tables import COMPLETED, LeaseGrantRow, LeaseRow, NodeRow
 from service.protocol.suites import BenchmarkSuite
-from tests import forked
+from tests import forked, waiting
 from tests.faults import calibrations, node_service, node_worker
 from tests.faults.disk import lose_power
 from tests.faults.harness import ROOT, rows
@@ -51,6 +52,14 @@ def until(condition, what, seconds=PATIENCE_SECONDS):
             raise Violation(f"in vain: {what}")
         time.sleep(0.02)
     return found
+
+
+def until_done(left, what, seconds=PATIENCE_SECONDS):
+    """Wait until nothing is left of some work; the message says what it was."""
+    try:
+        waiting.until_done(left, seconds)
+    except AssertionError as in_vain:
+        raise Violation(f"in vain: {what}") from in_vain
 
 
 class Service:
@@ -248,6 +257,7 @@ class Field:
         self._revision = calibrations.revision(database)
         self._withdrawn, self._imported = [], []
         self.forgotten = Forgotten()
+        self.is_resting = threading.Event()
         self.hosts = [Host(n, self.service, folder, seed + n, mutation=worker_mutation) for n in range(hosts)]
 
     def __enter__(self):
@@ -264,8 +274,13 @@ class Field:
         return self.service.ask("POST", "/v1/benchmark-runs", body)["id"]
 
     def withdraw(self):
-        """Withdraw a set that counts."""
-        found = until(lambda: calibrations.withdrawable(self.database), "there is a set to withdraw")
+        """Withdraw a set that counts, once all have been drawn: a storm asks for no more runs until then."""
+        self.is_resting.set()
+        try:
+            until_done(lambda: calibrations.undrawn(self.database), "every set that was asked for is drawn")
+            found = until(lambda: calibrations.withdrawable(self.database), "there is a set to withdraw")
+        finally:
+            self.is_resting.clear()
         self.service.ask("POST", f"/v1/calibrations/{found}:withdraw", {"reason": "the node was not alone"})
         self._withdrawn.append(found)
 
@@ -333,13 +348,15 @@ class Field:
                 host.start()
         # Validation may ask for suspects to be measured again, and asks for drawings.
         steps = (self.open_runs, self.unjudged, self.open_runs, lambda: calibrations.undrawn(self.database))
-        until(
-            lambda: not any(step() for step in steps),
+        until_done(
+            lambda: tuple(step() for step in steps),
             "every run is terminal, every result of a completed one has its verdict and was drawn from",
             seconds,
         )
         for host in self.hosts:
-            until(lambda host=host: not host.waiting(), f"the spool of {host.name} is handed over", seconds)
+            until_done(
+                lambda host=host: len(host.waiting()), f"the spool of {host.name} is handed over", seconds
+            )
             host.kill(signal.SIGTERM)
             assert host.process.exitcode == 0, f"{host.name} ended with {host.process.exitcode}"
 

@@ -10,12 +10,12 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from sqlalchemy import select
+from sqlalchemy import func, select
 
 from service.kit.jobs.repository import enqueue_job
 from service.kit.jobs.tables import DONE, JobRow
 from tests.faults.crew import EFFECTS, METADATA, ORDERS, STEPS, WALK, Walk
-from tests.waiting import until
+from tests.waiting import until_done
 
 LONG = bool(os.environ.get("IRONLAW_FAULTS"))
 """Whether `make faults` asks for all of it."""
@@ -108,8 +108,8 @@ class Outcome:
 
     def __init__(self, database, load):
         expected = len(load.asked) * 2
-        done = select(JobRow.id).where(JobRow.state == DONE)
-        until(lambda: len(rows(database, done)) >= expected)
+        done = select(func.count()).where(JobRow.state == DONE)
+        until_done(lambda: expected - rows(database, done)[0][0])
         effects = [key for (key,) in rows(database, select(EFFECTS.c.key))]
         self.log = rows(database, select(STEPS).order_by(STEPS.c.at))
         starts = Counter(entry.key for entry in self.log)

@@ -60,7 +60,7 @@ class Storm:
     def _ask_runs(self):
         try:
             while not self._stop.wait(0.1):
-                if self._field.open_runs() < MOST_OPEN_RUNS:
+                if not self._field.is_resting.is_set() and self._field.open_runs() < MOST_OPEN_RUNS:
                     self._field.ask_run()
                     self.runs += 1
         except Exception as failure:  # noqa: BLE001  # raised again where the storm ends

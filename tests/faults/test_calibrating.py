@@ -5,9 +5,11 @@ The mutations show that the checks of :mod:`tests.faults.calibrations` see what 
 
 import signal
 import time
+from types import SimpleNamespace
 
 import pytest
 
+from tests.faults.calibrations import is_drawn_or_passed_over
 from tests.faults.field import PATIENCE_SECONDS, SEED, Field, Violation
 from tests.faults.harness import TIMES
 from tests.faults.node_service import CALIBRATING
@@ -77,3 +79,20 @@ def test_the_harness_sees_a_set_that_is_drawn_twice(one_host, kind, case, mutati
 @pytest.mark.parametrize("case", [draw_twice, withdraw_the_first])
 def test_what_was_drawn_and_withdrawn_stays_so(one_host, kind, case):
     case(one_host(kind))
+
+
+@pytest.mark.parametrize(
+    ("sets", "later", "holds"),
+    [
+        ([(3, ["one"])], [], True),
+        ([(3, ["other"]), (4, ["another"])], [3.5] * 20, True),
+        ([(3, ["other"]), (4, ["another"])], [3.5] * 19, False),
+        ([(3, ["other"]), (4, ["another"])], [4.5] * 20, False),
+        ([(1, ["other"]), (3, ["another"])], [3.5] * 5, True),
+        ([(1, ["other"]), (3, ["another"])], [3.5] * 4, False),
+    ],
+)
+def test_a_result_is_in_a_set_unless_drawings_come_late(sets, later, holds):
+    """Its verdict is of second 2; a drawing reads 20 runs, and figures are of five."""
+    drawn = [SimpleNamespace(created_at=time, new_result_ids=ids) for time, ids in sets]
+    assert is_drawn_or_passed_over(drawn, "one", [2, *later]) == holds
