@@ -406,6 +406,12 @@ def _tables() -> Iterator[tuple[str, str, Body]]:
     )
 
 
+def _results() -> Iterator[tuple[str, str, Body]]:
+    """Results without any of their members, at the limits of an operation that takes less than others."""
+    yield "report_benchmark_result", "10,900 lists", {"content": [[]] * 10_900}
+    yield "report_benchmark_result", "1 MB of text", {"content": "x" * 10**6}
+
+
 def large(example: Body) -> Iterator[tuple[str, bytes]]:
     """Bodies of any operation that are large, or wrong many times."""
     members = ",".join(f'"x{each:05}":1' for each in range(29_000))
@@ -423,7 +429,7 @@ def seeds() -> dict[str, list[tuple[str, bytes]]]:
     found: dict[str, list[tuple[str, bytes]]] = {}
     for operation, example in EXAMPLES.items():
         found[operation] = [("the example", json.dumps(example).encode())]
-    for make in (_estimates, _bills, _billed, _evidence, _plans, _tables):
+    for make in (_estimates, _bills, _billed, _evidence, _plans, _tables, _results):
         for operation, name, body in make():
             found[operation].append((name, json.dumps(body).encode()))
     return found

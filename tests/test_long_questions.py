@@ -241,7 +241,7 @@ class TestWhereTheyAreAnswered:
         assert threads.are_aside()
 
     def test_a_large_body_is_read_beside_it(self, reader, threads):
-        threads.watch(web, "check_values")
+        threads.watch(web, "check_limits")
         body = json.dumps(SMALL) + " " * web.LARGE_BODY_BYTES
         headers = {"content-type": "application/json"}
         for url in ("/v1/estimates/memory", "/v1/sites"):

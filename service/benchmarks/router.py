@@ -27,14 +27,20 @@ from service.benchmarks.schemas import (
     RegressionQuery,
     StoredBenchmarkResult,
 )
+from service.kit.http.bodies import BodyLimits
 from service.kit.http.pages import NEWEST_FIRST, newest_first
-from service.kit.http.problems import FieldError, PayloadTooLarge
+from service.kit.http.problems import FieldError
 from service.kit.http.web import LOCATED, RawBody, api_router, build_route_class, from_state, json_response
 from service.kit.security.principals import build_permission
 from service.nodes.service import CLAIM, CallingNode, NodeQuota
 from service.protocol.base import Uuid
 from service.protocol.leases import LeaseCompletion, LeaseCompletionRequest
-from service.protocol.results import MOST_RESULT_BYTES, BenchmarkResultReceipt, BenchmarkResultReport
+from service.protocol.results import (
+    MOST_RESULT_BYTES,
+    MOST_RESULT_VALUES,
+    BenchmarkResultReceipt,
+    BenchmarkResultReport,
+)
 from service.protocol.suites import BenchmarkSuite
 from service.schemas.base import ResourceId
 
@@ -44,7 +50,9 @@ results = api_router("/v1/benchmark-results", tag="benchmark-results")
 reporting = api_router(
     "/v1/benchmark-results",
     tag="benchmark-results",
-    route_class=build_route_class(build_permission("benchmark-results", "report")),
+    route_class=build_route_class(
+        build_permission("benchmark-results", "report"), BodyLimits(MOST_RESULT_VALUES, MOST_RESULT_BYTES)
+    ),
 )
 leases = api_router("/v1/leases", tag="leases", route_class=build_route_class(CLAIM))
 
@@ -72,8 +80,6 @@ ContentDigest = Annotated[
 
 
 def _checked(content_digest: ContentDigest, content: RawBody) -> bytes:
-    if len(content) > MOST_RESULT_BYTES:
-        raise PayloadTooLarge(f"A result may have at most {MOST_RESULT_BYTES} bytes")
     expected = f"sha-256=:{b64encode(sha256(content).digest()).decode()}:"
     if expected != content_digest:
         detail = "does not match the body"
@@ -215,6 +221,7 @@ def report_benchmark_result(
 
     The result is stored even if its lease has ended, and the receipt says so. The same id with other content
     is refused, as is a result of a run that the node was not granted, and more than a node may send in a day.
+    A result has at most 22,000 members and elements, and 1 MiB.
     """
     if body.result_id != id:
         raise NotAsAsked("", FieldError("/result_id", "ANOTHER_RESULT", "differs from the id in the address"))

@@ -34,6 +34,8 @@ LeaseStanding: TypeAlias = Literal["current", "late", "unknown"]
 
 MOST_SAMPLES = 20_000
 MOST_RESULT_BYTES = 2**20
+MOST_RESULT_VALUES = 22_000
+"""Most members and elements of a result: its samples, and 1,210 of all else that its lists have room for."""
 
 
 class ReadingSpread(ProtocolMessage):

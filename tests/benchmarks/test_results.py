@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 from sqlalchemy import select
 
 from service.benchmarks import service
+from service.benchmarks.router import report_benchmark_result
 from service.benchmarks.tables import BenchmarkResultRow
 from service.nodes.errors import NodeQuotaSpent
 from service.nodes.service import lock_node, quarantine_by_operator
-from service.protocol.results import MOST_RESULT_BYTES, BenchmarkResultReport
+from service.protocol.results import MOST_RESULT_BYTES, MOST_RESULT_VALUES, BenchmarkResultReport
 from tests.applications import content_digest
 from tests.benchmarks.conftest import QUOTA, refusal
 from tests.benchmarks.records import COPY, GEMM, POWER, SUITE, uuid
@@ -279,6 +280,19 @@ class TestRefused:
         too_large = nodes.put("a", result, content=result.to_json() + b" " * (room + 1))
         assert refusal(too_large) == (413, "PAYLOAD_TOO_LARGE", [])
         assert nodes.put("a", result, content=result.to_json() + b" " * room).status_code == 200
+
+    def test_more_values_than_a_result_may_have(self, nodes, lease):
+        """Each of 20 missing members would make a copy of what is there."""
+        result = nodes.measured(1, "a", lease)
+        most = json.dumps({"content": [[]] * ((MOST_RESULT_VALUES - 2) // 2)}).encode()
+        assert refusal(nodes.put("a", result, content=most))[:2] == (422, "UNPROCESSABLE")
+        too_many = json.dumps({"content": [[]] * MOST_RESULT_VALUES}).encode()
+        assert refusal(nodes.put("a", result, content=too_many)) == (413, "PAYLOAD_TOO_LARGE", [])
+
+    def test_the_limits_are_documented(self):
+        told = report_benchmark_result.__doc__
+        assert f"{MOST_RESULT_VALUES:,} members and elements" in told
+        assert f"{MOST_RESULT_BYTES // 2**20} MiB" in told
 
     def test_from_anybody_but_a_node(self, nodes, lease):
         result = nodes.measured(1, "a", lease)

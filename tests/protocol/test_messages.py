@@ -16,6 +16,7 @@ from service.protocol.leases import BenchmarkLease, LeaseClaimRequest
 from service.protocol.nodes import NodeAccelerator, NodeHost, NodeInstructions, NodeInventory, NodeSoftware
 from service.protocol.results import (
     MOST_RESULT_BYTES,
+    MOST_RESULT_VALUES,
     MOST_SAMPLES,
     BenchmarkMeasurement,
     BenchmarkResultReceipt,
@@ -295,6 +296,27 @@ def test_the_largest_record_fits_into_an_upload():
     assert len(record.to_json()) < MOST_RESULT_BYTES / 2
     with pytest.raises(ValidationError):
         BenchmarkMeasurement(**measurement(samples_ns=[1] * (MOST_SAMPLES + 1)))
+
+
+def count_values(schema, definitions):
+    """Members and elements of the largest value of a schema whose lists all have a length."""
+    schema = definitions[schema["$ref"].rpartition("/")[2]] if "$ref" in schema else schema
+    values = max(
+        (count_values(one, definitions) for key in ("anyOf", "oneOf") for one in schema.get(key, ())),
+        default=0,
+    )
+    values += sum(1 + count_values(one, definitions) for one in schema.get("properties", {}).values())
+    if isinstance(named := schema.get("additionalProperties"), dict):
+        values += schema["maxProperties"] * (1 + count_values(named, definitions))
+    if schema.get("type") == "array":
+        values += schema["maxItems"] * (1 + count_values(schema["items"], definitions))
+    return values
+
+
+def test_the_largest_record_has_no_more_values_than_an_upload_may_have():
+    """Samples or readings: a record has one of them."""
+    schema = BenchmarkResultReport.model_json_schema()
+    assert count_values(schema, schema["$defs"]) - MOST_SAMPLES < MOST_RESULT_VALUES
 
 
 def test_a_suite_read_back_is_the_same_bytes():

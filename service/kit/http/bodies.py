@@ -5,7 +5,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 from starlette.types import Receive, Scope
 
@@ -75,15 +75,32 @@ async def _collect_body(receive: Receive) -> bytes:
             return b"".join(chunks)
 
 
-def check_values(raw: bytes) -> None:
-    """Refuses a body with too many members and elements, counted by the marks outside of strings."""
-    if _exceeds_limits(raw) and _exceeds_value_limits(raw):
-        detail = f"The body has more than {MOST_VALUES} members and elements, or {MOST_MEMBERS} members"
+class BodyLimits(NamedTuple):
+    """Most of a body that an operation takes.
+
+    An error of a required member that is missing holds a copy of the whole object: twenty of them are dear.
+    """
+
+    values: int = MOST_VALUES
+    """Most members and elements."""
+    size_bytes: int | None = None
+    """Most bytes, where that is less than the service takes."""
+
+
+def check_limits(raw: bytes, limits: BodyLimits) -> None:
+    """Refuses a body that is too large, or has too many members and elements.
+
+    These are counted by the marks outside of strings.
+    """
+    if limits.size_bytes is not None and len(raw) > limits.size_bytes:
+        raise PayloadTooLarge(f"The body has more than {limits.size_bytes} bytes")
+    if _exceeds_limits(raw, limits.values) and _exceeds_value_limits(raw, limits.values):
+        detail = f"The body has more than {limits.values} members and elements, or {MOST_MEMBERS} members"
         raise PayloadTooLarge(detail)
 
 
-def _exceeds_limits(raw: bytes) -> bool:
-    return _count_marks(raw) > MOST_VALUES or raw.count(b":") > MOST_MEMBERS
+def _exceeds_limits(raw: bytes, most_values: int) -> bool:
+    return _count_marks(raw) > most_values or raw.count(b":") > MOST_MEMBERS
 
 
 def _count_marks(raw: bytes) -> int:
@@ -97,14 +114,14 @@ _TEXTS_OF_A_VALUE = 2
 """Strings of one value: a member has a name and may have a string."""
 
 
-def _exceeds_value_limits(raw: bytes) -> bool:
+def _exceeds_value_limits(raw: bytes, most_values: int) -> bool:
     """Returns true if the marks outside of strings exceed the limits.
 
     No more strings are scanned than values can have.
     """
-    most = _TEXTS_OF_A_VALUE * (MOST_VALUES + 1)
-    outside, texts = _TEXT.subn(b"", raw, count=most + 1)
-    return texts > most or _exceeds_limits(outside)
+    most_texts = _TEXTS_OF_A_VALUE * (most_values + 1)
+    outside, texts = _TEXT.subn(b"", raw, count=most_texts + 1)
+    return texts > most_texts or _exceeds_limits(outside, most_values)
 
 
 class _Members(list[tuple[str, Any]]):

@@ -26,7 +26,7 @@ from starlette.routing import BaseRoute, Match
 from starlette.types import ASGIApp, ExceptionHandler, Receive, Scope, Send
 
 from service.kit.http.admission import Admission
-from service.kit.http.bodies import JSON, WRONG_SHAPE, check_duplicates, check_values, read_json
+from service.kit.http.bodies import JSON, WRONG_SHAPE, BodyLimits, check_duplicates, check_limits, read_json
 from service.kit.http.long_work import DeferredAnswer, LongWork, WorkOffloader
 from service.kit.http.problems import (
     CONTENT_TYPE,
@@ -220,6 +220,7 @@ class JsonRoute(APIRoute):
     """Permission that the operations need. Defaults to `read` or `write` of their tag."""
     is_public = False
     """True if the operation needs no credentials, because the body itself authorizes it."""
+    body_limits = BodyLimits()
     problem_page: Callable[[Problem, Scope], Response] | None = None
     """Renders a problem as a page. Defaults to problem details in JSON."""
 
@@ -253,7 +254,7 @@ class JsonRoute(APIRoute):
         if alone and hints["return"] is not Response:
             answer = TypeAdapter(hints["return"])
             self.direct = _build_direct_app(self.endpoint, body, answer, body_name, others[0])
-        return _wrap_validation(handle, body)
+        return _wrap_validation(handle, partial(_validate_unique_body, body, self.body_limits))
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers a request whose path matches."""
@@ -312,16 +313,16 @@ def _check_query(query: bytes, parameters: Mapping[str, bool]) -> None:
         raise Unprocessable(_WRONG_PARAMETER, *[*unknown, *repeated][:ERROR_LIMIT])
 
 
-def _validate_body(body: TypeAdapter[Any], raw: bytes) -> Any:  # noqa: ANN401
-    check_values(raw)
+def _validate_body(body: TypeAdapter[Any], limits: BodyLimits, raw: bytes) -> Any:  # noqa: ANN401
+    check_limits(raw, limits)
     try:
         return body.validator.validate_json(raw)
     except ValidationError as error:
         raise build_body_problem(error, raw) from None
 
 
-def _validate_unique_body(body: TypeAdapter[Any], raw: bytes) -> Any:  # noqa: ANN401
-    value = _validate_body(body, raw)
+def _validate_unique_body(body: TypeAdapter[Any], limits: BodyLimits, raw: bytes) -> Any:  # noqa: ANN401
+    value = _validate_body(body, limits, raw)
     check_duplicates(raw)
     return value
 
@@ -358,13 +359,13 @@ async def _read_value(request: Request, raw: bytes, read: Callable[[bytes], Any]
 async def _read_direct_body(request: Request, body: TypeAdapter[Any]) -> Any:  # noqa: ANN401
     raw = await read_json(request.scope, request.receive)
     request.scope["state"][BODY_BYTES] = len(raw)
-    return await _read_value(request, raw, partial(_validate_body, body))
+    return await _read_value(request, raw, partial(_validate_body, body, BodyLimits()))
 
 
-def _wrap_validation(handle: RouteHandler, body: TypeAdapter[Any]) -> RouteHandler:
+def _wrap_validation(handle: RouteHandler, read: Callable[[bytes], Any]) -> RouteHandler:
     async def validate_and_handle(request: Request) -> Response:
         raw = request.scope["state"][_BODY] = await read_json(request.scope, request.receive)
-        value = await _read_value(request, raw, partial(_validate_unique_body, body))
+        value = await _read_value(request, raw, read)
         return await handle(_ValidatedRequest(request, value))
 
     return validate_and_handle
@@ -451,9 +452,9 @@ def _build_raising_app(error: Exception) -> ASGIApp:
     return raise_error
 
 
-def build_route_class(needs: Permission) -> type[JsonRoute]:
-    """Builds a class of routes whose operations all need one permission."""
-    return type("NeedingRoute", (JsonRoute,), {"needs": needs})
+def build_route_class(needs: Permission, body_limits: BodyLimits = JsonRoute.body_limits) -> type[JsonRoute]:
+    """Builds a class of routes whose operations all need one permission and limit their bodies alike."""
+    return type("NeedingRoute", (JsonRoute,), {"needs": needs, "body_limits": body_limits})
 
 
 def api_router(prefix: str, *, tag: str, route_class: type[JsonRoute] = JsonRoute) -> APIRouter:
