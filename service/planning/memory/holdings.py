@@ -9,17 +9,17 @@ from service.planning.memory.adaptation import (
 )
 from service.planning.memory.stages import count_blocks_within, stage_start
 from service.planning.memory.states import (
-    ResidentParameters,
     StateBytes,
     optimizer_bytes,
     shard_parameters,
     state_bytes,
     state_bytes_per_parameter,
 )
+from service.planning.memory.tables import count_fullest_tables, count_table_parameters, is_table
 from service.planning.models.layers import LayerTensor
 from service.planning.models.profile import ModelProfile, StageParameters
 from service.planning.models.profile.model import count_sizes
-from service.planning.parallelism import Parallelism
+from service.planning.parallelism import Parallelism, Sharding
 from service.planning.precision import ELEMENT_BYTES, OPTIMIZER_STATES
 from service.planning.software.frameworks import TRAITS
 from service.planning.workload import AdaptationKind, TrainingWorkload
@@ -34,10 +34,12 @@ def count_stage_parameters(profile: ModelProfile, layout: Parallelism, stage: in
     table, head = (stage == 0) * 1.0, (stage == layout.pipeline - 1) * 1.0
     # A tied head on another stage than its table has a copy of it.
     copied = head * (1.0 - table) * profile.tied_parameters
+    headed = profile.head.split - count_table_parameters(profile)
     return StageParameters(
-        split=high[0] - low[0] + table * profile.embedding.split + head * profile.head.split + copied,
+        split=high[0] - low[0] + table * profile.embedding.split + head * headed + copied,
         whole=high[1] - low[1] + table * profile.embedding.whole + head * profile.head.whole,
         expert=high[2] - low[2],
+        tables=head * count_fullest_tables(profile, layout.replicas),
     )
 
 
@@ -60,15 +62,17 @@ def count_outer_parameters(profile: ModelProfile, layout: Parallelism, stage: in
     """Returns the parameters of a stage outside blocks."""
     table, head = (stage == 0) * 1.0, (stage == layout.pipeline - 1) * 1.0
     copied = head * (1.0 - table) * profile.tied_parameters
+    headed = profile.head.split - count_table_parameters(profile)
     return StageParameters(
-        table * profile.embedding.split + head * profile.head.split + copied,
+        table * profile.embedding.split + head * headed + copied,
         table * profile.embedding.whole + head * profile.head.whole,
         0.0,
+        head * count_fullest_tables(profile, layout.replicas),
     )
 
 
 def count_device_parameters(parameters: StageParameters, layout: Parallelism) -> float:
-    """Returns the parameters of one device without sharding."""
+    """Returns the parameters of one device that replicas share, without sharding."""
     dense = parameters.split / layout.tensor + parameters.whole
     return dense + parameters.expert / (layout.tensor * layout.expert)
 
@@ -94,17 +98,20 @@ def _compute_optimizer_bytes(
     workload: TrainingWorkload,
     layout: Parallelism,
     stage: int,
-    held: ResidentParameters,
+    base: StageParameters,
 ) -> float:
-    """Returns the bytes of the optimizer's states on one device."""
+    """Returns the bytes of the optimizer's states on one device, for the trained parameters of a stage."""
     optimizer, width = workload.optimizer, ELEMENT_BYTES[workload.recipe.optimizer_states]
     if optimizer in OPTIMIZER_STATES or not profile.shapes_known:
-        return held.states * state_bytes_per_parameter(workload.recipe, optimizer).optimizer_states
+        each = state_bytes_per_parameter(workload.recipe, optimizer).optimizer_states
+        return shard_parameters(base, layout).states * each
     start, end = stage_start(profile, layout, stage), stage_start(profile, layout, stage + 1)
     adapted = workload.adaptation.kind is not AdaptationKind.FULL
     total = 0.0
 
-    def compute_tensor_bytes(tensors: list[tuple[LayerTensor, float]], *, inside: bool) -> float:
+    def compute_tensor_bytes(
+        tensors: list[tuple[LayerTensor, float]], *, inside: bool, layout: Parallelism = layout
+    ) -> float:
         return optimizer_bytes(
             tensors,
             optimizer,
@@ -126,8 +133,11 @@ def _compute_optimizer_bytes(
         outside += [(tensor, n * table) for tensor, n in list_prompt_tensors(profile, workload.adaptation)]
     else:
         outside += [(tensor, table) for tensor in profile.table_tensors]
-        outside += [(tensor, head * n) for tensor, n in profile.head_tensors]
+        outside += [(tensor, head * n) for tensor, n in profile.head_tensors if not is_table(tensor)]
         outside += [(tensor, head * (1.0 - table)) for tensor in profile.tied_tensors]
+    share = base.tables / max(1.0, count_table_parameters(profile))
+    tables = [(tensor, share * n) for tensor, n in profile.head_tensors if is_table(tensor)]
+    total += compute_tensor_bytes(tables, inside=False, layout=layout._replace(sharding=Sharding.NONE))
     return total + compute_tensor_bytes(outside, inside=False)
 
 
@@ -140,14 +150,11 @@ def compute_stage_states(
 ) -> StateBytes:
     """Returns weights, gradients and optimizer states of one device, wherever they are stored."""
     if workload.adaptation.kind is AdaptationKind.FULL:
-        held = shard_parameters(base, layout)
-        return state_bytes(
-            held, workload.recipe, _compute_optimizer_bytes(profile, workload, layout, stage, held)
-        )
-    trained = shard_parameters(count_adapted_parameters(profile, workload, layout, stage), layout)
-    state = state_bytes(
-        trained, workload.recipe, _compute_optimizer_bytes(profile, workload, layout, stage, trained)
-    )
+        states = _compute_optimizer_bytes(profile, workload, layout, stage, base)
+        return state_bytes(shard_parameters(base, layout), workload.recipe, states)
+    trained = count_adapted_parameters(profile, workload, layout, stage)
+    states = _compute_optimizer_bytes(profile, workload, layout, stage, trained)
+    state = state_bytes(shard_parameters(trained, layout), workload.recipe, states)
     return state._replace(
         weights=state.weights + _compute_frozen_bytes(profile, workload, layout, stage, base)
     )

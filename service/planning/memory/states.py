@@ -83,13 +83,14 @@ def state_bytes_per_parameter(recipe: TrainingRecipe, optimizer: Optimizer) -> S
 def shard_parameters(parameters: StageParameters, layout: Parallelism) -> ResidentParameters:
     """Returns one device's part of the ``parameters`` of a stage (Rajbhandari et al. 2020, section 5)."""
     dense = parameters.split / layout.tensor + parameters.whole
+    tables = parameters.tables / layout.tensor
     shards = layout.compute_shards(layout.replicas)
     expert = parameters.expert / (layout.tensor * layout.expert)
     expert_shards = layout.compute_shards(layout.replicas // layout.expert)
     return ResidentParameters(
-        weights=dense / shards.weights + expert / expert_shards.weights,
-        gradients=dense / shards.gradients + expert / expert_shards.gradients,
-        states=dense / shards.optimizer_states + expert / expert_shards.optimizer_states,
+        weights=dense / shards.weights + expert / expert_shards.weights + tables,
+        gradients=dense / shards.gradients + expert / expert_shards.gradients + tables,
+        states=dense / shards.optimizer_states + expert / expert_shards.optimizer_states + tables,
     )
 
 

@@ -313,10 +313,20 @@ def compute_stage_memory(
 
 
 def compute_device_state(
-    profile: ModelProfile, workload: TrainingWorkload, layout: Parallelism, stage: int
+    profile: ModelProfile,
+    workload: TrainingWorkload,
+    layout: Parallelism,
+    stage: int,
+    *,
+    with_tables: bool = True,
 ) -> StateBytes:
-    """Returns weights, gradients and optimizer states that stay on one device of a stage."""
+    """Returns weights, gradients and optimizer states that stay on one device of a stage.
+
+    ``with_tables`` counts the embedding tables of a recommender, of which a step updates some rows only.
+    """
     base = count_stage_parameters(profile, layout, stage)
+    if not with_tables:
+        base = base._replace(tables=0.0)
     return _split_offloaded_state(
         compute_stage_states(profile, workload, layout, stage, base), workload, layout
     ).device

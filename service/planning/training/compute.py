@@ -8,7 +8,6 @@ from service.planning.models.architecture import Architecture
 from service.planning.models.positions import SampleShape
 from service.planning.models.profile import KernelChoice, ModelProfile
 from service.planning.models.profile.model import is_loose
-from service.planning.models.profile.sampled import embedding_tables
 from service.planning.operators import (
     NO_WORK,
     BlockTimes,
@@ -196,15 +195,12 @@ def compute_optimizer_work(
 
     Rows of embedding tables are updated where they were looked up, not here.
     """
-    state = compute_device_state(profile, workload, layout, stage)
-    dense = 1.0
-    if profile.sampled is not None and profile.sample is not None:
-        dense -= embedding_tables(profile.sampled).parameters / max(profile.parameter_count, 1)
+    state = compute_device_state(profile, workload, layout, stage, with_tables=False)
     found = optimizer_operators(
-        gradient_bytes=dense * state.gradients,
-        master_bytes=dense * state.master_weights,
-        weight_bytes=dense * state.weights,
-        state_bytes=dense * state.optimizer_states,
+        gradient_bytes=state.gradients,
+        master_bytes=state.master_weights,
+        weight_bytes=state.weights,
+        state_bytes=state.optimizer_states,
         framework=workload.framework,
     )
     return sum_work(found, machine)

@@ -31,7 +31,7 @@ from service.planning.memory.holdings import (
 from service.planning.memory.stages import count_blocks_within, stage_start
 from service.planning.models.architecture import LayerBlock
 from service.planning.models.profile import BlockProfile, ModelProfile, StageParameters
-from service.planning.models.profile.sampled import embedding_tables
+from service.planning.models.profile.sampled import count_pooled_elements
 from service.planning.operators import NO_WORK, BlockTimes, DeviceMachine, PassWork, TimeBound, sum_work
 from service.planning.parallelism import Parallelism, PipelineSchedule, Sharding
 from service.planning.precision import ELEMENT_BYTES
@@ -367,24 +367,10 @@ def _time_table_exchange(profile: ModelProfile, links: GroupLinks, element_bytes
     architecture = profile.sampled
     if profile.sample is None or architecture is None:
         return 0.0
-    pooled = embedding_tables(architecture).pooled_elements
+    pooled = count_pooled_elements(architecture)
     if not pooled:
         return 0.0
     return links.compute_seconds(table_messages(pooled * element_bytes, links.placement).forward)
-
-
-def _count_shared_parameters(at: _StepContext, stage: int) -> StageParameters:
-    """Returns the parameters outside blocks that replicas share: embedding tables lie on one device each."""
-    outer = count_outer_parameters(at.profile, at.layout, stage)
-    return outer._replace(split=outer.split - _count_table_parameters(at, stage))
-
-
-def _count_table_parameters(at: _StepContext, stage: int) -> float:
-    architecture = at.profile.sampled
-    if at.profile.sample is None or architecture is None:
-        return 0.0
-    # They count with the head, like all layers that are no unit of depth.
-    return embedding_tables(architecture).parameters * (stage == at.layout.pipeline - 1) * 1.0
 
 
 def _time_ends(at: _StepContext, stage: int) -> _MicroBatchPasses:
@@ -393,7 +379,7 @@ def _time_ends(at: _StepContext, stage: int) -> _MicroBatchPasses:
     rates, compute = at.platform.rates, at.compute
     passes, tables = at.between.vocabulary, at.between.tables
     held = first + last - first * last
-    moves = _compute_gathered_exchange(at, _count_shared_parameters(at, stage))
+    moves = _compute_gathered_exchange(at, count_outer_parameters(at.profile, at.layout, stage))
 
     def build_micro_batch(work: PassWork, tensor: float, weights: float) -> MicroBatch:
         hidden = split_exposed(weights, overlap=rates.gather_overlap, behind=work.seconds)
@@ -467,7 +453,6 @@ def _time_gradients(at: _StepContext, stage: int, of: MicroBatch) -> float:
     layout, links, rates = at.layout, at.platform.links, at.platform.rates
     if at.workload.adaptation.kind is AdaptationKind.FULL:
         parameters = count_stage_parameters(at.profile, layout, stage)
-        parameters = parameters._replace(split=parameters.split - _count_table_parameters(at, stage))
     else:
         parameters = count_adapted_parameters(at.profile, at.workload, layout, stage)
     times, overlap = 1.0, rates.gather_overlap if at.gathers else rates.gradient_overlap

@@ -66,11 +66,15 @@ class BlockProfile(NamedTuple):
 
 
 class StageParameters(NamedTuple):
-    """Parameters of a run of blocks, by how tensor and expert parallelism divide them."""
+    """Parameters of a run of blocks, by how tensor and expert parallelism divide them.
+
+    ``tables`` are embedding tables of the fullest replica, which no other replica holds.
+    """
 
     split: float
     whole: float
     expert: float
+    tables: float = 0.0
 
 
 class ModelProfile(NamedTuple):

@@ -382,21 +382,9 @@ def forward_pass(architecture: Architecture, sample: SampleShape, *, decodes: bo
     return ForwardPass(live, sum(left.values()) if decodes else 0, read)
 
 
-class EmbeddingTables(NamedTuple):
-    """Embedding tables of a recommender: their parameters, and elements that a sample looks up and sums."""
-
-    parameters: int
-    pooled_elements: int
-
-
 @lru_cache(maxsize=64)
-def embedding_tables(architecture: Architecture) -> EmbeddingTables:
-    """Returns the embedding tables that are looked up; they are distributed over devices."""
-    parameters = pooled = 0
-    for block in architecture.list_blocks():
-        for layer in block.layers:
-            if isinstance(layer, EmbeddingTable):
-                times = layer.count * block.count
-                parameters += layer.rows * layer.size * times
-                pooled += layer.size * times
-    return EmbeddingTables(parameters, pooled)
+def count_pooled_elements(architecture: Architecture) -> int:
+    """Returns the elements that a sample looks up in the embedding tables of a recommender and sums."""
+    layers = ((layer, block) for block in architecture.list_blocks() for layer in block.layers)
+    tables = ((layer, block) for layer, block in layers if isinstance(layer, EmbeddingTable))
+    return sum(layer.size * layer.count * block.count for layer, block in tables)
