@@ -12,6 +12,8 @@ from service.planning.hardware.calibration.measured import DeviceCalibration, Me
 from service.planning.hardware.links import LinkKind
 from service.planning.hardware.nearest import RequestedDevice
 from service.planning.hardware.resolution import resolve_curves
+from service.planning.operators import build_machine
+from service.planning.operators.timing import matrix_seconds
 from service.planning.precision import NumberFormat
 from service.planning.quantity import EvidenceBasis, Quantity
 from tests.asking import shipped
@@ -98,13 +100,38 @@ def test_a_processor_calibrates_figures_that_its_own_node_is_asked_for_and_nothi
         H100, id="this machine", generation="", bandwidth_bytes_per_second=4e10, peak_flops_per_second={}
     )
     found = resolve_curves(CURVES, [host], RequestedDevice(machine, specified=True, node_id="host"))
-    assert stream(found, machine).value == pytest.approx(0.5)
+    assert stream(found, found.apply_to_accelerator(machine)).value == pytest.approx(0.5)
     # The rate that nobody gave is the one that was measured.
     assert found.apply_to_accelerator(machine).peak_flops_per_second == {NumberFormat.FP32: 1e11}
     assert resolve_curves(CURVES, [host], RequestedDevice(machine, specified=True)).curves is CURVES
     cuda = replace(host, scope=host.scope._replace(kind="cuda", accelerator_id="h100-sxm"))
     assert not resolve_curves(CURVES, [host], RequestedDevice(H100, node_id="host")).held
     assert resolve_curves(CURVES, [cuda], RequestedDevice(H100, node_id="host")).held
+
+
+@pytest.mark.parametrize("generation", ["", "sapphire-rapids", "hopper"])
+def test_a_processor_has_no_waves_of_tiles(generation):
+    """One row of 4,096 x 4,096 is padded to the six rows of a micro-kernel, not to 128 of a GPU's tile."""
+    host = DeviceCalibration(
+        id="cpu",
+        scope=scope_of(H100, node="host", kind="cpu", accelerator_id=None, generation=None),
+        operators={
+            (STREAMS, None): figure(2e11),
+            (OperatorQuantity.MATRIX_PEAK, NumberFormat.FP32): figure(4e12),
+        },
+    )
+    given = replace(
+        H100,
+        id="this machine",
+        generation=generation,
+        bandwidth_bytes_per_second=None,
+        peak_flops_per_second={},
+    )
+    found = resolve_curves(CURVES, [host], RequestedDevice(given, specified=True, node_id="host"))
+    machine = build_machine(found.apply_to_accelerator(given), found.curves.calibration.operators)
+    for rows, padded in ((1.0, 6.0), (6.0, 6.0), (132.0, 132.0), (4096.0, 4098.0)):
+        seconds = matrix_seconds(rows, 4096.0, 4096.0, 1.0, machine=machine, number_format=NumberFormat.FP32)
+        assert seconds == pytest.approx(2.0 * padded * 4096.0 * 4096.0 / 4e12, rel=1e-9)
 
 
 nodes = st.lists(st.floats(0.2, 1.1), min_size=1, max_size=5)

@@ -18,6 +18,8 @@ from service.planning.quantity import EvidenceBasis
 
 ACCELERATOR_KIND: Final = "cuda"
 """Kind of set that applies to accelerators of the catalog; sets of a processor apply to none of them."""
+PROCESSOR_GENERATION: Final = "cpu"
+"""Generation of a measured processor, by which it has its own tiles, without the waves of a GPU."""
 
 _SAME_POWER: Final = 0.01
 """Relative difference of power limits up to which they count as equal."""

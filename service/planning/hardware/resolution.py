@@ -29,6 +29,8 @@ from service.planning.hardware.curves import ReferenceCurves
 from service.planning.hardware.distance import ServingEvidence
 from service.planning.hardware.links import Link, LinkKind
 from service.planning.hardware.nearest import (
+    ACCELERATOR_KIND,
+    PROCESSOR_GENERATION,
     ConstantSearch,
     DistanceLevel,
     MeasuredConstant,
@@ -51,6 +53,8 @@ class DeviceConstants(NamedTuple):
     bandwidth_bytes_per_second: float | None = None
     peak_flops_per_second: Mapping[NumberFormat, float] = {}
     """Measured rates that the question leaves to the node."""
+    generation: str | None = None
+    """Generation of a measured processor; None for accelerators, whose generation the question has."""
 
     def list_calibration_ids(self, prefixes: Iterable[str]) -> tuple[str, ...]:
         """Returns the sets behind the constants whose names start with any of ``prefixes``, each once."""
@@ -64,7 +68,7 @@ class DeviceConstants(NamedTuple):
         return held and held.share.value
 
     def apply_to_accelerator(self, accelerator: Accelerator) -> Accelerator:
-        """Returns the accelerator with the memory, the power limit and the rates that were measured.
+        """Returns the accelerator with the memory, power limit, rates and generation that were measured.
 
         The memory is the sum of the allocatable memory and of the context. A rate that the question gives
         stays.
@@ -79,6 +83,8 @@ class DeviceConstants(NamedTuple):
             both = (one + other for one, other in zip(memory.share.ends, context.share.ends, strict=True))
             low, value, high = both
             accelerator = replace(accelerator, capacity_bytes=Quantity(value, low, high, memory.basis))
+        if self.generation is not None:
+            accelerator = replace(accelerator, generation=self.generation)
         if self.power_limit_watts is not None:
             accelerator = replace(accelerator, power_limit_watts=self.power_limit_watts)
         if accelerator.bandwidth_bytes_per_second is None:
@@ -142,14 +148,23 @@ def resolve_curves(
         if number_format not in stated.peak_flops_per_second
     }
     streams = device.bandwidth_bytes_per_second if stated.bandwidth_bytes_per_second is None else None
-    return DeviceConstants(changed, search.held, tuple(search.above_limit), limit, streams, rates)
+    generation = PROCESSOR_GENERATION if _is_processor(near[0]) else None
+    return DeviceConstants(changed, search.held, tuple(search.above_limit), limit, streams, rates, generation)
+
+
+def _is_processor(nearest: DistanceLevel) -> bool:
+    return all(each.scope.kind != ACCELERATOR_KIND for each in nearest.sets)
 
 
 def _apply_node_rates(asked: RequestedDevice, nearest: DistanceLevel) -> RequestedDevice:
     """Returns the device with the measured rates of its node for rates that the question does not give.
 
-    A processor has no data sheet of an accelerator, so that its measured rates are all that is known of it.
+    A processor has no data sheet of an accelerator, so that its measured rates are all that is known of it,
+    and takes the tiles of processors.
     """
+    if _is_processor(nearest):
+        accelerator = replace(asked.accelerator, generation=PROCESSOR_GENERATION)
+        asked = asked._replace(accelerator=accelerator)
     if not asked.specified or nearest.basis is not EvidenceBasis.CALIBRATED_NODE:
         return asked
     accelerator, rates = asked.accelerator, dict(asked.accelerator.peak_flops_per_second)
