@@ -38,11 +38,17 @@ def _check_same_subject(baseline: CostEstimateRequest, asked: CostEstimateReques
         raise PlanningError("UNEQUAL_WORK", f"{at}/workload/kind", "the kinds of work differ")
 
 
+def _to_costed_run(found: AnsweredCost) -> CostedRun:
+    rent = found.cost.rent
+    lasting = found.run.duration_seconds if rent is None or rent.spot is None else rent.spot.lasting
+    return CostedRun(found.run, found.cost.total, lasting)
+
+
 def _compare_cost(
     found: AnsweredCost, baseline: AnsweredCost, at: str, notes: AnswerNotes
 ) -> AlternativeCost:
     compared: AlternativeCost = {"cost": found.answer}
-    costed, against = (CostedRun(each.run, each.cost.total) for each in (found, baseline))
+    costed, against = (_to_costed_run(each) for each in (found, baseline))
     ratios = compare_costed_runs(costed, against, f"{at}/cost_ratio", notes)
     if ratios is not None:
         compared["time_ratio"] = to_quantity(ratios.time)

@@ -1,11 +1,15 @@
 """What a request and its tokens cost at a load, and the same work in two ways."""
 
+import math
+
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from service.estimates.comparison import compare_costs
 from service.planning.errors import PlanningError
 from service.schemas.estimates import CostComparisonRequest
-from tests.asking import ask, gaps, question, refusal, usd
+from tests.asking import ask, gaps, question, refusal, shipped, usd
 
 RENTED = {"price_per_device_hour": usd("3")}
 
@@ -133,6 +137,65 @@ class TestEqualWork:
         with pytest.raises(PlanningError) as caught:
             compare(snapshot, trained(32), wrong)
         assert (caught.value.code, caught.value.pointer) == ("RENTAL_PRICE", "/alternatives/0/rental")
+
+
+def modelled(accelerator="h100-sxm", devices=8, price="2", **workload):
+    asked = question(
+        "llama-3.1-8b", accelerator, devices, sequence_length=4096, global_batch_size=64, **workload
+    )
+    asked["workload"].setdefault("total_tokens", 2_000_000_000)
+    return {**asked, "rental": {"price_per_device_hour": usd(price)}}
+
+
+def reach(quantity):
+    """Logarithm of the high over the low end."""
+    return math.log(quantity["high"] / quantity["low"])
+
+
+class TestSharedErrors:
+    """One draw of an error moves both sides, as far as both have it."""
+
+    @settings(max_examples=20)
+    @given(st.decimals("0.5", "20", places=2), st.sampled_from([8, 16, 64]))
+    def test_sides_that_differ_in_price_only_differ_for_certain(self, price, devices):
+        baseline = modelled(devices=devices)
+        (found,) = compare(shipped(), baseline, modelled(devices=devices, price=str(price)))["alternatives"]
+        assert reach(ask(shipped(), "cost", baseline)["duration_seconds"]) > 0.1
+        assert found["time_ratio"]["low"] == found["time_ratio"]["high"] == 1.0
+        # Amounts are rounded to a cent.
+        for end in ("low", "value", "high"):
+            assert found["cost_ratio"][end] == pytest.approx(float(price) / 2.0, rel=1e-3)
+
+    def test_a_way_compared_with_itself_is_the_same(self, snapshot):
+        for asked in (modelled(), trained(8), served(rate=1.0)):
+            (found,) = compare(snapshot, asked, asked)["alternatives"]
+            for name in ("time_ratio", "device_hours_ratio", "cost_ratio"):
+                assert [found[name][end] for end in ("low", "value", "high")] == [1.0] * 3
+
+    def test_errors_of_different_devices_are_independent(self, snapshot):
+        other = modelled("a100-sxm-80gb")
+        (found,) = compare(snapshot, modelled(), other)["alternatives"]
+        sides = [ask(snapshot, "cost", each)["duration_seconds"] for each in (modelled(), other)]
+        ups = [math.log(each["high"] / each["value"]) for each in sides]
+        downs = [math.log(each["value"] / each["low"]) for each in sides]
+        ratio = found["time_ratio"]
+        assert math.log(ratio["high"] / ratio["value"]) == pytest.approx(math.hypot(ups[1], downs[0]))
+        assert math.log(ratio["value"] / ratio["low"]) == pytest.approx(math.hypot(downs[1], ups[0]))
+
+    def test_other_numbers_of_the_same_devices_share_a_part(self, snapshot):
+        found = compare(snapshot, modelled(), modelled(devices=16), modelled("a100-sxm-80gb"))["alternatives"]
+        same, different = (reach(each["time_ratio"]) for each in found)
+        assert 0.0 < same < different
+
+    def test_interruptions_by_the_provider_lengthen_their_side(self, snapshot):
+        asked = modelled(devices=8)
+        spot = {**asked, "rental": {**asked["rental"], "spot": {"interruptions_per_hour": 0.2}}}
+        (found,) = compare(snapshot, asked, spot)["alternatives"]
+        lasting = [
+            each["duration_seconds"]["value"] for each in (found["cost"], ask(snapshot, "cost", asked))
+        ]
+        assert found["time_ratio"]["value"] == pytest.approx(lasting[0] / lasting[1])
+        assert found["time_ratio"]["value"] > 1.0
 
 
 class TestListPrices:

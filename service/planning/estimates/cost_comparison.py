@@ -8,6 +8,7 @@ from service.planning.errors import PlanningError
 from service.planning.estimates.equal_work import CostRatios, RunTotal, compare_costs_of_runs
 from service.planning.estimates.runs import Run, TrainingRun
 from service.planning.notes import AnswerNotes
+from service.planning.quantity import Quantity
 
 
 class RunWork(NamedTuple):
@@ -18,10 +19,11 @@ class RunWork(NamedTuple):
 
 
 class CostedRun(NamedTuple):
-    """A run and its cost, None where it is not known."""
+    """A run and its cost and duration, interruptions by the provider included; None where not known."""
 
     run: Run
     total: CurrencyCharges | None
+    duration: Quantity | None
 
 
 def count_work(run: Run) -> RunWork:
@@ -51,7 +53,7 @@ def compare_costs(
     Both do the same work. The gap is at ``pointer``.
     """
     charged, against = costed.total, baseline.total
-    duration, lasting = costed.run.duration_seconds, baseline.run.duration_seconds
+    duration, lasting = costed.duration, baseline.duration
     if not (charged and against and duration and lasting):
         notes.add_gap(pointer, "TOTAL_UNKNOWN", "needs both totals")
         return None
