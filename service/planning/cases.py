@@ -39,7 +39,7 @@ class Checkpointing(NamedTuple):
 
     ``storage_rate`` is the rate of writes and ``read_rate`` that of reads by all devices together,
     ``host_rate`` the rate of copies from one device to its host. At most one interval is given; without one
-    the optimal interval is taken.
+    the optimal interval is taken. ``is_written`` is false for a run that saves nothing.
     """
 
     is_asynchronous: bool = False
@@ -50,6 +50,7 @@ class Checkpointing(NamedTuple):
     host_rate: float | None = None
     is_sharded: bool = True
     stall_seconds: float | None = None
+    is_written: bool = True
 
     @property
     def has_interval(self) -> bool:

@@ -36,10 +36,15 @@ def resolve_data_pipeline(given: TrainingWorkloadInput) -> DataPipeline | None:
 
 
 def resolve_checkpointing(given: TrainingWorkloadInput) -> Checkpointing | None:
-    """Returns the checkpoints of the run. Refuses two intervals."""
+    """Returns the checkpoints of the run. Refuses two intervals, and settings of a run that saves nothing."""
     asked = given.checkpointing
     if asked is MISSING:
         return None
+    if asked.mode == "none":
+        for name in sorted(asked.model_fields_set - {"mode"}):
+            detail = "a run that saves nothing (mode none) has no such setting"
+            raise PlanningError("NOT_APPLICABLE", f"/workload/checkpointing/{name}", detail)
+        return Checkpointing(is_written=False)
     if asked.interval_seconds is not MISSING and asked.interval_steps is not MISSING:
         detail = "give either interval_seconds or interval_steps"
         raise PlanningError("INTERVAL_CONFLICT", "/workload/checkpointing/interval_steps", detail)

@@ -160,9 +160,9 @@ class DataPipelineInput(StrictModel):
 class CheckpointingInput(StrictModel):
     """Interval and method of saving the training state."""
 
-    mode: Literal["synchronous", "asynchronous"] = "synchronous"
+    mode: Literal["synchronous", "asynchronous", "none"] = "synchronous"
     """`synchronous` if training waits until the checkpoint is written, `asynchronous` if it waits only until
-    the checkpoint is copied to the host."""
+    the checkpoint is copied to the host, `none` if the run saves nothing."""
     interval_seconds: Positive | MISSING = MISSING
     """Training time from one checkpoint to the next. Without it and `interval_steps`, the interval that loses
     the least time (Daly 2006), which needs `reliability`."""
@@ -280,7 +280,8 @@ class TrainingWorkloadInput(StrictModel):
     gradient_compression: GradientCompressionInput | MISSING = MISSING
     """Compression of the gradients. Without it gradients are sent in the format that they are kept in."""
     checkpointing: CheckpointingInput | MISSING = MISSING
-    """Saving of the training state. Without it no checkpoint is written."""
+    """Saving of the training state. Without it no checkpoint is written, except on spot devices: there as
+    often as loses the least time, to storage as fast as that of published runs."""
     reliability: ReliabilityInput | MISSING = MISSING
     """Failures of devices. Without it nothing fails."""
     learning_rate: LearningRateInput | MISSING = MISSING

@@ -83,7 +83,8 @@ class RunInterruptions(NamedTuple):
         )
 
 
-def _build_checkpoint(case: TrainingCase, given: Checkpointing, notes: AnswerNotes) -> CheckpointTimes:
+def build_checkpoint(case: TrainingCase, given: Checkpointing, notes: AnswerNotes) -> CheckpointTimes:
+    """Returns size and times of a checkpoint, with a gap for each that is not known."""
     size = checkpoint_bytes(case.profile, case.workload)
     share = size / case.cluster.accelerator_count if given.is_sharded else size
     write = None if given.storage_rate is None else size / given.storage_rate
@@ -152,8 +153,8 @@ def estimate_interruptions(
 ) -> RunInterruptions:
     """Estimates checkpoints and failures of a run of ``productive`` seconds, if the case has any."""
     given, checkpoint = case.checkpointing, None
-    if given is not None:
-        checkpoint = _build_checkpoint(case, given, notes)
+    if given is not None and given.is_written:
+        checkpoint = build_checkpoint(case, given, notes)
     failures = _build_failures(case, checkpoint)
     if failures and checkpoint and checkpoint.load_seconds is None:
         detail = "loading a checkpoint takes no time: no bandwidth of the storage is given"

@@ -3,15 +3,19 @@
 from operator import add
 from typing import NamedTuple
 
+from service.planning.cases import Checkpointing
 from service.planning.cost import estimate_interrupted_time, interruption_mtbf_seconds, replaced_share
 from service.planning.cost.terms import SpotTerms
 from service.planning.errors import PlanningError
+from service.planning.estimates.reliability import CheckpointTimes, build_checkpoint
 from service.planning.estimates.runs import Run, TrainingRun
 from service.planning.quantity import EvidenceBasis, Quantity, assumed, combine, inverted, weakest
 from service.planning.reliability.interruptions import RecoveryCosts
+from service.planning.units import HOUR_SECONDS
 
 _MOST = 1e3
 """Ratio to the time without interruptions; a run that takes longer makes no progress worth planning."""
+_CHECKPOINTING = "/workload/checkpointing"
 
 
 class SpotInterruptionTime(NamedTuple):
@@ -55,17 +59,17 @@ def _interrupt_training(
     run: TrainingRun, duration: Quantity, mtbf: float, restart: Quantity
 ) -> SpotInterruptionTime:
     """Adds interruptions to the failures in the duration; either loses the work since a checkpoint."""
-    found, fixed = run.interruptions, False
+    found, fixed, given = run.interruptions, False, run.case.checkpointing
     productive = found.productive or duration
-    checkpoint, recovery = found.checkpoint, RecoveryCosts(productive.value, 0.0)
+    recovery = RecoveryCosts(productive.value, 0.0)
+    checkpoint = _assume_checkpoint(run) if given is None else found.checkpoint
     if checkpoint is None:
-        detail = "without checkpointing every interruption restarts the run from its beginning"
-        run.notes.warn("CHECKPOINTING_NOT_GIVEN", "/workload/checkpointing", detail)
+        detail = "without checkpoints every interruption restarts the run from its beginning"
+        run.notes.warn("RESTARTED_FROM_BEGINNING", "/workload/checkpointing/mode", detail)
     elif checkpoint.stall_seconds is None:
         detail = "the stall of a checkpoint is not known: give stall_seconds or bandwidths"
         raise PlanningError("CHECKPOINT_UNKNOWN", "/workload/checkpointing/stall_seconds", detail)
     else:
-        given = run.case.checkpointing
         fixed = checkpoint.interval is not None and given is not None and given.has_interval
         interval = checkpoint.interval.value if fixed and checkpoint.interval else productive.value
         recovery = RecoveryCosts(interval, checkpoint.stall_seconds, unsaved=checkpoint.unsaved_seconds)
@@ -95,9 +99,12 @@ def _interrupt_training(
             for progress, failing, restarting, replaced in ends
         )
     except OverflowError:
-        raise _describe_no_progress() from None
+        raise _describe_no_progress(productive, mtbf) from None
     if high.elapsed.total > _MOST * productive.high:
-        raise _describe_no_progress()
+        raise _describe_no_progress(productive, mtbf)
+    if given is None:
+        detail = "the interval that loses the least time to checkpoints and interruptions (Daly 2006)"
+        run.notes.fill(f"{_CHECKPOINTING}/interval_seconds", f"{value.interval:.4g}", "service", detail)
     basis = weakest(duration, restart)
     # An interval that suits interruptions may suit failures better too; that gain is not counted.
     longer = [
@@ -108,6 +115,19 @@ def _interrupt_training(
     return SpotInterruptionTime(extra, combine(add, duration, extra), value.interruptions, mtbf)
 
 
-def _describe_no_progress() -> PlanningError:
-    detail = "interruptions come faster than checkpoints and restarts: the run makes no progress"
+def _assume_checkpoint(run: TrainingRun) -> CheckpointTimes:
+    """Returns the checkpoint of a run that leaves it open: written to storage like that of published runs."""
+    rate = run.case.cluster.accelerator_count * run.case.curves.checkpoint_bytes_per_device_second.value
+    detail = "the share of a device in the sustained writes of the storage of Llama 3, for all devices"
+    pointer = f"{_CHECKPOINTING}/storage_bandwidth_bytes_per_second"
+    run.notes.fill(pointer, f"{rate:.4g}", "service", detail)
+    return build_checkpoint(run.case, Checkpointing(storage_rate=rate), run.notes)
+
+
+def _describe_no_progress(productive: Quantity, mtbf: float) -> PlanningError:
+    hours, between = productive.value / HOUR_SECONDS, mtbf / HOUR_SECONDS
+    detail = (
+        f"interruptions come every {between:.3g} hours on average: with restarts and the work that is done "
+        f"again, a run of {hours:.4g} hours takes more than {_MOST:g} times as long"
+    )
     return PlanningError("NO_PROGRESS", "/rental/spot/interruptions_per_hour", detail)

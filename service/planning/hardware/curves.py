@@ -81,7 +81,8 @@ class ReferenceCurves:
     Keys of ``training`` are an accelerator generation, a compute format and the recomputation strategy:
     shares of all FLOPs that a step executes, attention counted whole. ``training_pooled`` is the spread over
     generations and formats, for one without measurements. ``training_memory`` is the memory that a device
-    holds beside tensors. ``device_mtbf_hours`` counts a device with its share of node and network.
+    holds beside tensors. ``device_mtbf_hours`` counts a device with its share of node and network,
+    ``checkpoint_bytes_per_device_second`` is a device's share of the storage's sustained writes.
     ``serving_memory`` gives, by engine, each quantity of :class:`EngineBuffers`, measured on
     ``serving_generations``.
     """
@@ -91,6 +92,7 @@ class ReferenceCurves:
     serving_generations: frozenset[str]
     device_mtbf_hours: AchievedShare
     restart_seconds: AchievedShare
+    checkpoint_bytes_per_device_second: AchievedShare
     silent_corruptions_per_device_hour: AchievedShare
     accelerator_power: IntervalFactors
     """Draw over the limit of a device whose work is not known; the limit bounds it."""

@@ -15,6 +15,7 @@ _TRAINED_WITHOUT = {
     "checkpointing": "No checkpoint is written.",
     "data_pipeline": "The devices never wait for data.",
 }
+_SPOT_CHECKPOINTS = "Checkpoints are written as often as loses the least time to interruptions."
 _SERVED_WITHOUT = {
     "engine": "No serving engine is named: its buffers are not counted, its settings are defaults.",
     "arrivals": "Requests arrive independently of each other (Poisson).",
@@ -82,7 +83,10 @@ def _list_assumptions(question: Mapping[str, Any], answers: Mapping[str, Any]) -
             yield f"The layout is chosen by the service: {', '.join(degrees)}."
     workload = question.get("workload", {})
     if "throughput" in answers and workload:
-        without = _TRAINED_WITHOUT if workload["kind"] == "training" else _SERVED_WITHOUT
+        is_training = workload["kind"] == "training"
+        without = dict(_TRAINED_WITHOUT if is_training else _SERVED_WITHOUT)
+        if is_training and "spot" in question.get("rental", {}):
+            without["checkpointing"] = _SPOT_CHECKPOINTS
         yield from (text for name, text in without.items() if name not in workload)
 
 

@@ -53,6 +53,10 @@ def test_assumptions_are_what_the_question_says_or_leaves_to_the_service():
         "The devices never wait for data.",
     ]
     assert len(listed(render_report(quoted(SERVED)), "Assumptions")) == 2
+    spot = {**TRAINED, "rental": {**TRAINED["rental"], "spot": {"interruptions_per_hour": 0.01}}}
+    assert "Checkpoints are written as often as loses the least time to interruptions." in listed(
+        render_report(quoted(spot)), "Assumptions"
+    )
 
 
 def test_a_total_that_is_left_out_says_of_what():
