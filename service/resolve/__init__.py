@@ -89,13 +89,24 @@ def resolve_run(question: RunEstimateRequest, catalog: CatalogView, notes: Answe
     efficiency = question.efficiency
     is_assumed = isinstance(efficiency, AssumedEfficiency)
     communicates = not (is_assumed or isinstance(question.model, ParameterCountModel))
-    cluster = resolve_cluster(question.cluster, catalog, notes, communicates=communicates)
+    reach = _count_waiting_devices(question)
+    cluster = resolve_cluster(question.cluster, catalog, notes, communicates=communicates, reach=reach)
     model = resolve_model(question.model, catalog, notes)
     if isinstance(question.workload, TrainingWorkloadInput):
         return _resolve_training_run(
             question, question.workload, cluster, model, catalog=catalog, notes=notes
         )
     return _resolve_inference_run(question, question.workload, cluster, model, catalog=catalog, notes=notes)
+
+
+def _count_waiting_devices(question: RunEstimateRequest) -> int | None:
+    """Returns the devices of a stated replica of a service, which wait for no others; else None."""
+    workload, layout = question.workload, question.parallelism
+    if not isinstance(workload, InferenceWorkloadInput) or layout is MISSING:
+        return None
+    if workload.disaggregated is not MISSING:
+        return None
+    return layout.tensor * layout.pipeline * layout.expert
 
 
 def _resolve_training_run(

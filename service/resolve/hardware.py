@@ -169,11 +169,17 @@ def get_accelerators_per_node(given: ClusterInput, catalog: CatalogView) -> int:
 
 
 def resolve_cluster(
-    given: ClusterInput, catalog: CatalogView, notes: AnswerNotes, *, communicates: bool = False
+    given: ClusterInput,
+    catalog: CatalogView,
+    notes: AnswerNotes,
+    *,
+    communicates: bool = False,
+    reach: int | None = None,
 ) -> Cluster:
     """Returns the cluster with the catalog's figures and defaults.
 
     ``communicates`` is true if the time of the links enters the answer, which then cites their sources.
+    ``reach`` is the number of devices that wait for each other, by default all of them.
     """
     _check_node(given, catalog)
     measured = catalog.constants
@@ -197,7 +203,7 @@ def resolve_cluster(
     )
     _note_measured(given, measured, notes)
     if communicates:
-        _note_links(cluster, links, notes)
+        _note_links(cluster, links, cluster.accelerator_count if reach is None else reach, notes)
     else:
         _note_unused_links(given, notes)
     return cluster
@@ -232,10 +238,10 @@ def find_catalog_cluster(catalog: CatalogView, name: str, count: int, per_node: 
     return resolve_cluster(given, catalog, AnswerNotes())
 
 
-def _note_links(cluster: Cluster, links: _ClusterLinks, notes: AnswerNotes) -> None:
+def _note_links(cluster: Cluster, links: _ClusterLinks, reach: int, notes: AnswerNotes) -> None:
     used = {
-        "/cluster/intra_node_link": cluster.domain > 1,
-        "/cluster/inter_node_link": cluster.domain < cluster.accelerator_count,
+        "/cluster/intra_node_link": min(cluster.domain, reach) > 1,
+        "/cluster/inter_node_link": cluster.domain < reach,
     }
     details = {
         "/cluster/intra_node_link": "no link inside a node is known: give intra_node_link",

@@ -175,6 +175,16 @@ def test_the_devices_that_people_rent_train_at_plausible_rates(accelerator):
     assert all(0.2 < share < 0.7 for share in found)
 
 
+def test_replicas_of_one_device_are_served_without_a_link():
+    """A training run on the same cards is refused."""
+    asked = question("llama-3.1-8b", "a100-pcie-80gb", 4, kind="inference", input_tokens=500, concurrency=8)
+    asked["cluster"]["accelerators_per_node"] = 1
+    asked["parallelism"] = {"data": 4}
+    assert ask(shipped(), "throughput", asked)["output_tokens_per_second"]["value"] > 0.0
+    asked["parallelism"] = {"tensor": 4}
+    assert refusal(shipped(), "throughput", asked) == ("LINK_UNKNOWN", "/cluster/inter_node_link")
+
+
 def test_an_unknown_link_is_no_rate():
     assert (
         refusal(shipped(), "throughput", trained("llama-3.1-8b", "a100-pcie-80gb", 64))[0] == "LINK_UNKNOWN"

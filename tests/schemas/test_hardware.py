@@ -16,14 +16,16 @@ CATALOG = build_shipped_snapshot()
 GB = 1e9
 
 
-def cluster(accelerator="h100-sxm", count=64, *, communicates=True, catalog=CATALOG, **members):
+def cluster(
+    accelerator="h100-sxm", count=64, *, communicates=True, reach=None, catalog=CATALOG, **members
+):
     if isinstance(accelerator, str):
         accelerator = {"source": "catalog", "id": accelerator}
     given = ClusterInput.model_validate_json(
         json.dumps({"accelerator": accelerator, "accelerator_count": count, **members})
     )
     notes = AnswerNotes()
-    return resolve_cluster(given, catalog, notes, communicates=communicates), notes
+    return resolve_cluster(given, catalog, notes, communicates=communicates, reach=reach), notes
 
 
 def codes(notes):
@@ -146,6 +148,17 @@ def test_a_system_that_the_accelerator_does_not_have_is_refused(accelerator):
 @pytest.mark.parametrize(("count", "name"), [(8, "intra_node_link"), (64, "intra_node_link")])
 def test_a_link_that_nobody_names_is_not_made_up(count, name):
     assert refusal(UNKNOWN, count) == ("LINK_UNKNOWN", f"/cluster/{name}")
+
+
+@pytest.mark.parametrize(("reach", "missing"), [(1, None), (8, "intra"), (64, "intra")])
+def test_devices_that_wait_for_none_need_no_link(reach, missing):
+    """64 devices in nodes of eight: replicas of one device each wait for no other."""
+    if missing is None:
+        assert cluster(UNKNOWN, 64, reach=reach)[0].accelerator_count == 64
+        return
+    with pytest.raises(PlanningError) as caught:
+        cluster(UNKNOWN, 64, reach=reach)
+    assert caught.value.pointer == f"/cluster/{missing}_node_link"
 
 
 def test_only_links_that_are_used_have_to_be_known():
