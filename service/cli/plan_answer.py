@@ -198,6 +198,7 @@ def render_plan(answer: Mapping[str, Any]) -> Group:
         lines = [line for hint in answer["launch_hints"] for line in _render_hint(hint)]
         parts += ["", Text("Launch the first\n" + "\n".join(lines))]
     notes = [*_describe_unknown(answer["gaps"])]
+    notes += [f"default {each['pointer']}: {each['value']}, {each['detail']}" for each in answer["defaults"]]
     notes += [f"note {warning['pointer']}: {warning['detail']}" for warning in answer["warnings"]]
     evidence = answer["evidence"]
     notes.append(f"catalog revision {evidence['catalog_revision']}, method {evidence['method_version']}")

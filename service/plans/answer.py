@@ -50,13 +50,19 @@ _TIMES = (
 """Figures of a throughput estimate that a row contains."""
 
 
+_BOUND_CONSTRAINTS = {
+    PruningRule.STATE: "memory",
+    PruningRule.WORK: "memory",
+    PruningRule.LEVELS: "service_level",
+}
+"""Constraints that bounds prove to be violated; the others have the name of their constraint."""
 _SURE_TO_FIT = 0.9
 """Probability of a fit below which a plan warns."""
 
 
 def build_answer(space: SearchSpace, outcome: SearchOutcome, ranking: CandidateRanking) -> PlanResult:
     """Returns the rows with their estimates, the differences between them and their sensitivities."""
-    question, notes = space.question, AnswerNotes(list(space.warnings))
+    question, notes = space.question, AnswerNotes(list(space.warnings), defaults=list(space.defaults))
     rows = [
         _build_row(_AnsweredRow(space, each.candidate, ranking.runs, notes, f"/rows/{place}"), each.rank)
         for place, each in enumerate(ranking.rows)
@@ -72,7 +78,8 @@ def build_answer(space: SearchSpace, outcome: SearchOutcome, ranking: CandidateR
         "sensitivities": list_sensitivities(space, outcome, ranking, build_row, notes),
         "launch_hints": build_launch_hints(rows[0], space.model, space.catalog) if rows else [],
         "currency_code": get_currency(question),
-        "evidence": to_evidence(question, notes, space.catalog.revision),
+        "evidence": to_evidence(space.asked, notes, space.catalog.revision),
+        "defaults": notes.defaults,
         "warnings": notes.warnings,
         "gaps": notes.gaps,
     }
@@ -81,14 +88,12 @@ def build_answer(space: SearchSpace, outcome: SearchOutcome, ranking: CandidateR
     if len(rows) > 1:
         answer["separation"] = build_separation(question.goal, rows[0], rows[1], space.catalog)
     if not rows:
-        notes.add_gap("/rows", "NONE_FEASIBLE", _explain_no_candidate(answer["candidates"]))
+        notes.add_gap("/rows", "NONE_FEASIBLE", _explain_no_candidate(space, answer["candidates"]))
     return answer
 
 
 def _warn_of_fit(row: PlanRow, notes: AnswerNotes) -> None:
-    how = "constraints.headroom_share reserves a part of the memory"
-    if "replicas" in row:
-        how = "a smaller memory_fraction leaves a part of the memory free"
+    how = "a larger constraints.headroom_share leaves more of the memory free"
     detail = f"the first row fits with a probability of {row['fit_probability']:.2f}: {how}"
     notes.warn("FIT_UNSURE", "/constraints/headroom_share", detail)
 
@@ -134,6 +139,9 @@ class _AnsweredRow(NamedTuple):
         """Records the warnings and sources of an estimate at their place in the question of the plan."""
         notes, supply = self.notes, self.supply
         for warning in answer["warnings"]:
+            if supply.kind == "offer" and warning["pointer"].startswith("/cluster/intra_node_link"):
+                # The plan itself names the link of an instance.
+                continue
             at = map_pointer(warning["pointer"], supply)
             detail = f"{supply.name}: {warning['detail']}" if at == supply.pointer else warning["detail"]
             said = next(
@@ -304,12 +312,17 @@ def _to_ruled_out(counts: Mapping[PlanConstraint, int]) -> list[RuledOutCandidat
     ]
 
 
-def _explain_no_candidate(counts: PlanCandidateCounts) -> str:
+def _explain_no_candidate(space: SearchSpace, counts: PlanCandidateCounts) -> str:
     """Returns a sentence with the constraints that rule out most candidates."""
     found = Counter[str]()
     for each in (*counts["ruled_out"], *counts["priced_ruled_out"]):
         found[each["constraint"]] += each["candidates"]
+    for pruned in counts["pruned"]:
+        found[_BOUND_CONSTRAINTS.get(pruned["rule"], pruned["rule"])] += pruned["candidates"]
     if not found:
         return "the search has no candidate"
     names = ", ".join(f"{name} ({number})" for name, number in found.most_common(3))
-    return f"no candidate is left: most are ruled out by {names}"
+    detail = f"no candidate is left: most are ruled out by {names}"
+    if found["memory"] and space.headroom_share:
+        detail += f"; each has to leave {space.headroom_share:g} of the memory free (headroom_share)"
+    return detail

@@ -82,9 +82,6 @@ def _check_service_limits(space: SearchSpace) -> None:
         if getattr(space.question.constraints, name) is not MISSING:
             detail = "a service runs for its horizon: deadlines apply to training only"
             raise PlanningError("NOT_APPLICABLE", f"/constraints/{name}", detail)
-    if space.question.constraints.headroom_share:
-        detail = "for a service, memory_fraction of the workload limits the memory that the engine uses"
-        raise PlanningError("NOT_APPLICABLE", "/constraints/headroom_share", detail)
 
 
 def _check_given(space: SearchSpace, place: int, runs: RunCache) -> None:

@@ -18,6 +18,7 @@ from service.planning.scheduling.schedule import (
     find_schedule,
 )
 from service.plans.answer import build_row
+from service.plans.defaults import LEVELS_MISSED
 from service.plans.fleet_options import (
     FleetOption,
     FleetOptions,
@@ -94,6 +95,7 @@ class _FleetAnswerBuilder:
             "months": [],
             "currency_code": self.code,
             "evidence": to_evidence(self.asked, notes, self.catalog.revision),
+            "defaults": notes.defaults,
             "warnings": notes.warnings,
             "gaps": notes.gaps,
         }
@@ -115,10 +117,12 @@ class _FleetAnswerBuilder:
 
     def _to_assignment(self, one: _AssignedWorkload, number: int, notes: AnswerNotes) -> FleetAssignment:
         placed, option = one
-        own, pool = AnswerNotes(), self.pools[placed.mode.pool]
+        filled = [each.copy() for each in option.space.defaults if each["pointer"].startswith("/workload")]
+        missed = [each.copy() for each in option.space.warnings if each["code"] == LEVELS_MISSED]
+        own, pool = AnswerNotes(missed, defaults=filled), self.pools[placed.mode.pool]
         at = f"/assignments/{number}/row"
         row = build_row(option.space, option.candidate, 1, option.runs, notes=own, pointer=at)
-        for said in (*own.warnings, *own.sources):
+        for said in (*own.warnings, *own.sources, *own.defaults):
             said["pointer"] = map_pointer(said["pointer"], placed.task, pool)
         notes.merge(own)
         return {

@@ -13,6 +13,7 @@ from service.kit.clock import now
 from service.planning.errors import PlanningError
 from service.planning.notes import AnswerNotes
 from service.planning.scheduling.schedule import TaskMode
+from service.plans.defaults import drop_default_levels, select_within_levels
 from service.plans.pricing import CandidatePricer, PricedCandidate
 from service.plans.runs import RunCache
 from service.plans.search import merge_outcomes, search_space, split_search
@@ -271,9 +272,12 @@ class FleetRequestReader:
 
     def _search_options(self, prepared: _CountedSearch, place: int, pool: int) -> FleetOptions:
         space, runs = prepared.space, RunCache()
-        outcome = merge_outcomes(
+        whole = merge_outcomes(
             [search_space(space, piece) for piece in prepared.pieces], space.question.search.depth
         )
+        outcome = select_within_levels(whole)
+        if whole.kept and not outcome.kept:
+            space, outcome = drop_default_levels(space), whole
         pricer = CandidatePricer(space, runs)
         candidates = [pricer.price_start(space.supplies[0], kept) for kept in outcome.kept]
         found = [one for one in candidates if one.seconds is not None and self._is_priced(one)]

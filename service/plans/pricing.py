@@ -19,7 +19,7 @@ from service.planning.estimates import ServingRun
 from service.planning.estimates.serving import ServingEstimate
 from service.plans.requests import build_bill_request, build_cost_request, get_currency
 from service.plans.runs import NEVER_ENDS, EvaluatedConfiguration, MeteredRun, RunCache
-from service.plans.space import DeviceSupply, KeptConfiguration, SearchSpace
+from service.plans.space import DeviceSupply, KeptConfiguration, SearchSpace, get_headroom_share
 from service.plans.starts import StartedRun, select_starts
 from service.schemas.plan_answers import PlanConstraint
 from service.schemas.plans import PlanRequest
@@ -214,7 +214,7 @@ class CandidatePricer:
         if limit is not MISSING and found.devices > limit:
             return PlanConstraint.DEVICES
         memory = estimate_memory(worked.configuration.memory, worked.catalog)
-        left = self.space.question.constraints.headroom_share * memory.get("usable_bytes", 0.0)
+        left = get_headroom_share(self.space.asked) * memory.get("usable_bytes", 0.0)
         if memory.get("fits") is False or memory.get("headroom_bytes", left) < left:
             return PlanConstraint.MEMORY
         workload, run = worked.configuration.throughput.workload, worked.run

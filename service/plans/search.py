@@ -88,14 +88,18 @@ def select_best(kept: Iterable[KeptConfiguration], depth: int) -> tuple[KeptConf
 
 
 def merge_outcomes(outcomes: Iterable[SearchOutcome], depth: int) -> SearchOutcome:
-    """Returns the sum of all outcomes, with the best ``depth`` kept by cluster and number of devices."""
+    """Returns the sum of all outcomes, with the best ``depth`` kept by cluster and number of devices.
+
+    Those that miss default service levels are reduced apart.
+    """
     whole = NOTHING
     kept: list[KeptConfiguration] = []
     for outcome in outcomes:
         whole = whole.add(outcome._replace(kept=()))
         kept.extend(outcome.kept)
-    by_cluster: dict[tuple[int, int], list[KeptConfiguration]] = {}
+    by_cluster: dict[tuple[int, int, bool], list[KeptConfiguration]] = {}
     for one in kept:
-        by_cluster.setdefault((one.cluster, one.accelerator_count or 0), []).append(one)
+        place = one.cluster, one.accelerator_count or 0, not one.keeps_levels
+        by_cluster.setdefault(place, []).append(one)
     best = [each for place in sorted(by_cluster) for each in select_best(by_cluster[place], depth)]
     return whole._replace(kept=tuple(best))

@@ -11,6 +11,7 @@ from service.kit.database.engine import Reader
 from service.planning import METHOD_VERSION
 from service.plans import repository
 from service.plans.answer import build_answer
+from service.plans.defaults import drop_default_levels, select_within_levels
 from service.plans.errors import PlanNotFound
 from service.plans.ranking import rank_candidates
 from service.plans.search import merge_outcomes, search_space, split_search
@@ -93,8 +94,14 @@ def _search_pieces(space: SearchSpace, parts: Iterable[SearchPiece]) -> PlanResu
 
 
 def _rank_outcomes(space: SearchSpace, outcomes: Iterable[SearchOutcome]) -> PlanResult:
-    outcome = merge_outcomes(outcomes, space.question.search.depth)
-    return build_answer(space, outcome, rank_candidates(space, outcome))
+    """Returns the answer under the default service levels, or without these if nothing keeps them."""
+    whole = merge_outcomes(outcomes, space.question.search.depth)
+    outcome = select_within_levels(whole)
+    ranking = rank_candidates(space, outcome)
+    if len(outcome.kept) < len(whole.kept) and all(row.candidate.name for row in ranking.rows):
+        space, outcome = drop_default_levels(space), whole
+        ranking = rank_candidates(space, outcome)
+    return build_answer(space, outcome, ranking)
 
 
 def get_candidate_row(session: Reader, tenant_id: str, plan_id: str, rank: int) -> dict[str, Any] | None:

@@ -41,7 +41,13 @@ from service.planning.models.profile import ModelProfile
 from service.planning.notes import AnswerNotes
 from service.planning.parallelism import Parallelism, list_divisors
 from service.planning.workload import InferenceWorkload
-from service.plans.space import KeptConfiguration, SearchOutcome, SearchPiece, SearchSpace
+from service.plans.space import (
+    KeptConfiguration,
+    SearchOutcome,
+    SearchPiece,
+    SearchSpace,
+    get_service_levels,
+)
 from service.resolve import resolve_served
 from service.resolve.calibrated import apply_calibrations
 from service.resolve.catalog import CatalogView
@@ -49,7 +55,7 @@ from service.resolve.hardware import resolve_cluster
 from service.resolve.load import resolve_levels
 from service.schemas.estimates import MemoryEstimateRequest, ThroughputEstimateRequest
 from service.schemas.plan_answers import PlanConstraint, PruningRule
-from service.schemas.plans import ServingSearch
+from service.schemas.plans import PlanRequest, ServingSearch
 from service.schemas.references import ClusterInput, ParallelismInput
 from service.schemas.workloads import InferenceWorkloadInput, WeightFormatName
 
@@ -271,6 +277,11 @@ class _PlacedVariant:
     def _get_usable_bytes(self) -> float | None:
         return get_usable_bytes(self.machine.cluster, self.workload)
 
+    def _get_filled_bytes(self) -> float | None:
+        """Returns the bytes that a replica may fill: those of its engine without the headroom."""
+        usable = self._get_usable_bytes()
+        return None if usable is None else usable * (1.0 - self.machine.space.headroom_share)
+
     @property
     def workload(self) -> InferenceWorkload:
         """Workload of the memory estimate, with one request on each rank."""
@@ -278,7 +289,7 @@ class _PlacedVariant:
 
     def _count_fitting_requests(self) -> int | None:
         """Returns the most requests of a rank that fit and that its engine accepts, or None if unknown."""
-        limit = self._get_usable_bytes()
+        limit = self._get_filled_bytes()
         if limit is None:
             return self.workload.most_requests
         memory = estimate_inference_memory(self.case.resident.profile, self.workload, self.layout)
@@ -352,9 +363,9 @@ def _find_least_replicas(placed: _PlacedVariant, most: int) -> int | PlanConstra
 class _LevelCheck:
     """Check that numbers of replicas carry the load within the service levels."""
 
-    def __init__(self, placed: _PlacedVariant) -> None:
+    def __init__(self, placed: _PlacedVariant, question: PlanRequest) -> None:
         self._placed = placed
-        given = placed.stored.given.service_levels
+        given = get_service_levels(question)
         self._levels = None if given is MISSING else resolve_levels(given)
 
     def check_replica_counts(self, numbers: Sequence[int]) -> list[bool]:
@@ -430,10 +441,25 @@ def _decide_layout(
         return least
     if placed.case.load.concurrency is not None:
         most = min(most, placed.case.load.concurrency)
-    levels = _LevelCheck(placed)
+    space = machine.space
+    found = _find_within_levels(placed, _LevelCheck(placed, space.question), least, most)
+    if isinstance(found, KeptConfiguration) or not _has_default_levels(space):
+        return found
+    beyond = _find_within_levels(placed, _LevelCheck(placed, space.asked), least, most)
+    return beyond._replace(keeps_levels=False) if isinstance(beyond, KeptConfiguration) else found
+
+
+def _has_default_levels(space: SearchSpace) -> bool:
+    return get_service_levels(space.asked) != get_service_levels(space.question)
+
+
+def _find_within_levels(
+    placed: _PlacedVariant, levels: "_LevelCheck", least: int, most: int
+) -> PlanConstraint | PruningRule | KeptConfiguration:
+    """Returns the configuration with the fewest replicas that keep some levels, or the rule against it."""
     if placed.is_alike(1):
         light = next(placed.estimate_servings([most]))
-        if PruningRule.LEVELS in machine.rules and levels.is_missed_alone(light):
+        if PruningRule.LEVELS in placed.machine.rules and levels.is_missed_alone(light):
             return PruningRule.LEVELS
         least = max(least, levels.count_least_replicas(light))
     return _find_fewest(placed, levels, least, most) or PlanConstraint.SERVICE_LEVEL
@@ -481,9 +507,7 @@ def _build_kept(placed: _PlacedVariant, replicas: int, levels: _LevelCheck) -> K
         cluster=question.cluster,
         parallelism=question.parallelism,
     )
-    if not levels.is_carried(run.serving) or not estimate_memory(memory, machine.space.catalog).get(
-        "fits", 1
-    ):
+    if not levels.is_carried(run.serving) or not _has_headroom(memory, machine.space):
         return None
     draw = estimate_draw(run)
     return KeptConfiguration(
@@ -495,6 +519,14 @@ def _build_kept(placed: _PlacedVariant, replicas: int, levels: _LevelCheck) -> K
         accelerator_count=run.case.layout.devices,
         lasting_seconds=None if run.duration_seconds is None else run.duration_seconds.value,
     )
+
+
+def _has_headroom(question: MemoryEstimateRequest, space: SearchSpace) -> bool:
+    """Returns true if the memory of a device is unknown, or holds the configuration with its headroom."""
+    found = estimate_memory(question, space.catalog)
+    if "headroom_bytes" not in found:
+        return True
+    return found["headroom_bytes"] >= space.headroom_share * found.get("usable_bytes", 0.0)
 
 
 def split_services(space: SearchSpace) -> tuple[SearchPiece, ...]:
@@ -573,16 +605,19 @@ def search_services(
     """Returns the configurations of ``piece``, each with its fewest replicas. ``rules`` may prune."""
     ruled_out, pruned = Counter[PlanConstraint](), Counter[PruningRule]()
     kept: list[KeptConfiguration] = []
-    scored = 0
+    scored = feasible = 0
     for place, first, last in piece.part["ranges"]:
         machine = _SearchedDevices(space, place, rules)
         for stored, layout in islice(machine.variants, first, last):
             found = _decide_layout(machine, stored, layout)
-            scored += isinstance(found, KeptConfiguration) or found is PlanConstraint.SERVICE_LEVEL
             if isinstance(found, KeptConfiguration):
                 kept.append(found)
+                found = found if found.keeps_levels else PlanConstraint.SERVICE_LEVEL
+            scored += isinstance(found, KeptConfiguration) or found is PlanConstraint.SERVICE_LEVEL
+            if isinstance(found, KeptConfiguration):
+                feasible += 1
             elif isinstance(found, PruningRule):
                 pruned[found] += 1
             else:
                 ruled_out[found] += 1
-    return SearchOutcome(piece.candidates, scored, len(kept), ruled_out, pruned, tuple(kept))
+    return SearchOutcome(piece.candidates, scored, feasible, ruled_out, pruned, tuple(kept))

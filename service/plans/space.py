@@ -11,15 +11,20 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any, Final, Literal, NamedTuple
 
+from pydantic import MISSING
+
+from service.planning.notes import FilledDefault
 from service.resolve.catalog import CatalogView
 from service.resolve.model import ResolvedModel
 from service.schemas.base import AnswerWarning
+from service.schemas.load import ServiceLevelsInput
 from service.schemas.plan_answers import PlanConstraint, PruningRule
 from service.schemas.plans import PlanRequest
 from service.schemas.purchase import Purchase
 from service.schemas.references import ClusterInput
 from service.schemas.rental import Rental
 from service.schemas.site import RunSiteInput
+from service.schemas.workloads import InferenceWorkloadInput
 
 REACH: Final = 4.0
 """Largest factor by which an assumption is changed, up and down, to find the sensitivity of the choice. A
@@ -49,9 +54,22 @@ class DeviceSupply(NamedTuple):
     purchase_option: str | None = None
 
 
+def get_headroom_share(question: PlanRequest) -> float:
+    """Returns the headroom that a question states, else none."""
+    share = question.constraints.headroom_share
+    return 0.0 if share is MISSING else share
+
+
+def get_service_levels(question: PlanRequest) -> ServiceLevelsInput | Any:  # noqa: ANN401
+    """Returns the service levels of a question, MISSING where it has none."""
+    workload = question.workload
+    return workload.service_levels if isinstance(workload, InferenceWorkloadInput) else MISSING
+
+
 class SearchSpace(NamedTuple):
     """A question with its clusters and their supplies.
 
+    ``stated`` is the question without ``defaults``, the members that a plan fills; None without any.
     A cluster of a training run has a number of devices, that of a service the most that its supplies have.
     The network between nodes of clusters in ``apart`` is unknown.
     """
@@ -63,6 +81,18 @@ class SearchSpace(NamedTuple):
     supplies: tuple[DeviceSupply, ...]
     warnings: tuple[AnswerWarning, ...] = ()
     apart: frozenset[int] = frozenset()
+    stated: PlanRequest | None = None
+    defaults: tuple[FilledDefault, ...] = ()
+
+    @property
+    def asked(self) -> PlanRequest:
+        """The question as it was asked."""
+        return self.question if self.stated is None else self.stated
+
+    @property
+    def headroom_share(self) -> float:
+        """Share of the usable memory that a configuration of the search leaves free."""
+        return get_headroom_share(self.question)
 
     def get_cluster(self, kept: "KeptConfiguration") -> ClusterInput:
         """Returns the devices of a configuration.
@@ -83,7 +113,8 @@ class KeptConfiguration(NamedTuple):
     ``seconds`` orders the configurations of a cluster by time: for training the whole work without
     checkpoints and failures, for serving the time of a request. ``watts`` is the mean draw of a device, if
     known. For a service, ``accelerator_count`` is the number of devices that it takes, and
-    ``lasting_seconds`` the length of its horizon.
+    ``lasting_seconds`` the length of its horizon; ``keeps_levels`` is false if it misses service levels that
+    the plan fills.
     """
 
     cluster: int
@@ -93,6 +124,7 @@ class KeptConfiguration(NamedTuple):
     watts: float | None = None
     accelerator_count: int | None = None
     lasting_seconds: float | None = None
+    keeps_levels: bool = True
 
 
 class SearchOutcome(NamedTuple):

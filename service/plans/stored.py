@@ -266,8 +266,14 @@ def to_summary(row: PlanRow) -> dict[str, Any]:
 
 def to_document(outcome: SearchOutcome) -> dict[str, Any]:
     """Returns an outcome as JSON."""
+    defaults = KeptConfiguration._field_defaults
     kept = [
-        {name: value for name, value in one._asdict().items() if value is not None} for one in outcome.kept
+        {
+            name: value
+            for name, value in one._asdict().items()
+            if name not in defaults or value != defaults[name]
+        }
+        for one in outcome.kept
     ]
     counts = {"ruled_out": dict(outcome.ruled_out), "pruned": dict(outcome.pruned)}
     return {**outcome._asdict(), **counts, "kept": kept}

@@ -12,6 +12,7 @@ from service.planning.notes import AnswerNotes
 from service.planning.quantity import EvidenceBasis
 from service.planning.scheduling.shift import build_starts
 from service.plans.checks import check_space
+from service.plans.defaults import fill_question
 from service.plans.space import DeviceSupply, SearchSpace
 from service.resolve.catalog import CatalogView, KnownOffer, resolve_row
 from service.resolve.hardware import find_links, get_accelerators_per_node, resolve_cluster
@@ -53,7 +54,8 @@ def build_space(question: PlanRequest, catalog: CatalogView) -> SearchSpace:
     """
     _check_times(question)
     _check_names(question, catalog)
-    warnings = AnswerNotes()
+    warnings, stated = AnswerNotes(), question
+    question = fill_question(question, warnings)
     model = resolve_model(question.model, catalog, warnings)
     machines = [
         *_list_owned(question, catalog),
@@ -81,8 +83,17 @@ def build_space(question: PlanRequest, catalog: CatalogView) -> SearchSpace:
     _note_unknown_buildings(question, supplies, warnings)
     _note_unknown_networks(question, machines, warnings)
     apart = frozenset(place for (_, is_joined), place in order.items() if not is_joined)
-    told = tuple(warnings.warnings)
-    space = SearchSpace(question, catalog, model, tuple(clusters), tuple(supplies), told, apart)
+    space = SearchSpace(
+        question,
+        catalog,
+        model,
+        tuple(clusters),
+        tuple(supplies),
+        tuple(warnings.warnings),
+        apart,
+        stated,
+        tuple(warnings.defaults),
+    )
     check_space(space)
     return space
 
@@ -257,6 +268,7 @@ def _list_offered(
         detail = f"{len(offers) - len(current)} expired offers are left out"
         notes.warn("OFFER_EXPIRED", "/search/offers", detail)
     current = _drop_unknown_spot(question, current, notes)
+    current = _drop_unlinked(question, current, catalog, notes)
     if _is_training(question):
         current = _select_distinct(current, catalog)
     for name, offer in current.items():
@@ -296,6 +308,30 @@ def _drop_unknown_spot(
             raise PlanningError("NO_SUPPLY", "/search/spot", detail)
         notes.warn("SPOT_LEFT_OUT", "/search/spot", detail)
     return kept
+
+
+def _drop_unlinked(
+    question: PlanRequest, offers: dict[str, KnownOffer], catalog: CatalogView, notes: AnswerNotes
+) -> dict[str, KnownOffer]:
+    """Returns the offers without instances of several devices whose link to each other is unknown."""
+    kept = {name: offer for name, offer in offers.items() if _is_linked(offer, catalog)}
+    if len(kept) < len(offers):
+        ids = sorted({offer.accelerator_id for name, offer in offers.items() if name not in kept})
+        detail = (
+            f"{len(offers) - len(kept)} offers are left out, since the link between the devices of an "
+            f"instance of {', '.join(ids)} is unknown: give it under `rented` with an intra_node_link"
+        )
+        if not (kept or question.owned or question.rented):
+            raise PlanningError("NO_SUPPLY", "/search/offers", detail)
+        notes.warn("LINK_UNKNOWN", "/search/offers", detail)
+    return kept
+
+
+def _is_linked(offer: KnownOffer, catalog: CatalogView) -> bool:
+    """Returns true if the catalog knows the link between the devices of an instance."""
+    cluster = _build_cluster(offer, catalog).model_copy(update={"accelerator_count": offer.accelerator_count})
+    found = resolve_cluster(cluster, catalog, AnswerNotes())
+    return found.domain <= 1 or found.intra_node_link.basis is not EvidenceBasis.ASSUMED
 
 
 def _build_rental(name: str, offer: KnownOffer, question: PlanRequest) -> Rental:

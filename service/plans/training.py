@@ -112,7 +112,7 @@ def search_training(
         alike.many,
         _build_options(question, alike.per_node),
         SearchLimits(
-            _compute_max_bytes(question, subject),
+            _compute_max_bytes(space, subject),
             _compute_latest_seconds(question, subject.run.cluster.accelerator.id),
             question.search.depth,
             is_power_relevant(space),
@@ -345,10 +345,10 @@ def _cut_pieces(
         yield SearchPiece(within, build_part())
 
 
-def _compute_max_bytes(question: PlanRequest, subject: TrainingLayouts) -> float | None:
+def _compute_max_bytes(space: SearchSpace, subject: TrainingLayouts) -> float | None:
     """Returns the bytes of a device that a run may use, or None if its memory is unknown."""
     usable = subject.usable_bytes
-    return None if usable is None else usable * (1.0 - question.constraints.headroom_share)
+    return None if usable is None else usable * (1.0 - space.headroom_share)
 
 
 def _build_run(space: SearchSpace, alike: _EqualClusters, precision: TrainingPrecision) -> TrainingLayouts:

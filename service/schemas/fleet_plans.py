@@ -9,6 +9,7 @@ from service.schemas.base import (
     AnswerWarning,
     CurrencyCode,
     Degree,
+    EstimateDefault,
     EstimateEvidence,
     EstimateGap,
     Instant,
@@ -37,7 +38,8 @@ class FleetWorkload(StrictModel):
     """Model that is trained or served."""
     workload: WorkloadInput
     """Work of the model. For training: its total and its global batch. For a service: its load and its
-    service levels. A service has no horizon of its own: it runs from `earliest_start_at` to `finish_by`."""
+    service levels, which default to those of a plan. A service has no horizon of its own: it runs from
+    `earliest_start_at` to `finish_by`."""
     priority: Annotated[int, Field(ge=1, le=100, json_schema_extra=_INT64)] = 1
     """Priority of the workload, 1 being the highest. No number of workloads of a lower priority displaces one
     of a higher."""
@@ -247,6 +249,8 @@ class FleetPlan(TypedDict):
     """Currency of all costs."""
     evidence: EstimateEvidence
     """Versions and sources that reproduce the answer."""
+    defaults: list[EstimateDefault]
+    """Service levels that workloads leave open, as the search fills them."""
     warnings: list[AnswerWarning]
     """Remarks about the question."""
     gaps: list[EstimateGap]

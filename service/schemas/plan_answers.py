@@ -9,6 +9,7 @@ from typing_extensions import TypedDict
 from service.schemas.answers import ParallelismDegrees
 from service.schemas.base import (
     AnswerWarning,
+    EstimateDefault,
     EstimateEvidence,
     EstimateGap,
     Integer,
@@ -31,9 +32,9 @@ class PlanConstraint(StrEnum):
     No rate of the device for the ``precision``; degrees that the number of ``devices`` does not allow, or
     more devices than the plan may take; ``heads``, ``blocks`` and ``experts`` of the model, a ``sequence`` or
     a ``batch`` that do not divide among the devices; tensor parallelism beyond the fast ``link``; ``memory``
-    of a device; limits of the ``engine``; a ``service_level`` that is not met; a run longer than its
-    ``deadline``; the ``power`` of the building; ``carbon``; ``budget``; a supply whose cost in the currency
-    of the plan is unknown (``price``), or whose emissions are (``emissions``).
+    of a device, less its headroom; limits of the ``engine``; a ``service_level`` that is not met; a run
+    longer than its ``deadline``; the ``power`` of the building; ``carbon``; ``budget``; a supply whose cost
+    in the currency of the plan is unknown (``price``), or whose emissions are (``emissions``).
     """
 
     PRECISION = "precision"
@@ -297,6 +298,8 @@ class PlanResult(TypedDict):
     """Currency of all costs."""
     evidence: EstimateEvidence
     """Versions and sources that reproduce the answer."""
+    defaults: list[EstimateDefault]
+    """Limits that the question leaves open, as the search fills them."""
     warnings: list[AnswerWarning]
     """Remarks about the question."""
     gaps: list[EstimateGap]

@@ -95,9 +95,9 @@ class PlanConstraints(StrictModel):
         | MISSING
     ) = MISSING
     """Purchase options whose offers are considered. Defaults to all of them."""
-    headroom_share: Annotated[float, Field(ge=0.0, le=0.9)] = 0.0
-    """Smallest share of the usable memory of a device that a training run leaves free. For a service,
-    `memory_fraction` of its workload limits the engine instead."""
+    headroom_share: Annotated[float, Field(ge=0.0, le=0.9)] | MISSING = MISSING
+    """Smallest share of the usable memory of a device that is left free; for a service, of the part that its
+    engine may use (`memory_fraction`). Defaults to 0.05 for the configurations of the search."""
     facility_kw: Positive | MISSING = MISSING
     """Highest power at the meter of the building, hosts and cooling included."""
     location_based_kg_co2e: Positive | MISSING = MISSING
@@ -213,7 +213,9 @@ class PlanRequest(StrictModel):
     """Model that is trained or served."""
     workload: WorkloadInput
     """Work of the model. For training: its total and its global batch. For serving: its load and its service
-    levels. Settings that are searched replace those given here."""
+    levels. Without `request_seconds`, the levels of the configurations of the search default to a first token
+    within 2 s and 0.2 s a further token; a search that finds none within them ranks without these and warns.
+    Settings that are searched replace those given here."""
     goal: PlanGoal
     """Objective: least cost, least time (for a service: of a request), least emissions of the electricity,
     fewest devices, or every configuration that no other exceeds in cost, time and emissions."""

@@ -37,11 +37,6 @@ REFUSED = {
         {"/constraints/finish_by": "2027-01-01T00:00:00Z", "/starts_at": "2027-02-01T00:00:00Z"},
         "/constraints/finish_by",
     ),
-    "room on devices of an engine": (
-        SERVING,
-        {"/constraints": {"headroom_share": 0.1}},
-        "/constraints/headroom_share",
-    ),
     "two supplies of one name": (TRAINING, {"/rented/1/name": "dear and fast"}, "/rented/1/name"),
     "an assumption of nothing": (
         TRAINING,

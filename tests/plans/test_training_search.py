@@ -64,7 +64,7 @@ def alone(of, asked):
         run.interruptions.productive.value,
         None if draw is None else draw.watts.value,
         held["per_device"]["total_bytes"]["value"],
-        held.get("fits", True),
+        held.get("headroom_bytes", 0) >= of.headroom_share * held.get("usable_bytes", 0),
     )
 
 
