@@ -45,13 +45,14 @@ COMPUTE_FORMATS = {
     NumberFormat.BF16: (NumberFormat.BF16,),
     NumberFormat.FP8: (NumberFormat.FP8, NumberFormat.BF16, NumberFormat.FP16),
     NumberFormat.INT8: (NumberFormat.INT8, NumberFormat.BF16, NumberFormat.FP16),
-    NumberFormat.FP4: (NumberFormat.FP4, NumberFormat.FP8, NumberFormat.BF16, NumberFormat.FP16),
+    NumberFormat.FP4: (NumberFormat.FP4, NumberFormat.BF16, NumberFormat.FP16),
     NumberFormat.INT4: (NumberFormat.BF16, NumberFormat.FP16),
 }
 """Modes in which weights of a format are multiplied: the first that the accelerator has.
 
-A device without the narrow unit widens the weights first (weight-only quantisation); INT4 has no dense unit
-in the current generations and is always widened.
+A device without the narrow unit widens the weights to 16 bits first (weight-only quantisation: Marlin,
+matmul_ogs of Triton), FP4 on units of FP8 too, since activations stay wide; INT4 has no dense unit in the
+current generations and is always widened.
 """
 
 

@@ -113,3 +113,12 @@ def test_a_draft_model_is_loaded_as_published_too():
     speculative = {"model": {"source": "catalog", "id": "gpt-oss-20b"}, "tokens": 4, "acceptance_rate": 0.7}
     answer = ask(shipped(), "memory", served("gpt-oss-120b", count=2, speculative=speculative))
     assert component(answer, "draft_weights") < 14e9
+
+
+def test_fp4_weights_are_widened_to_16_bits_without_units_of_fp4():
+    """Marlin and matmul_ogs multiply 16-bit activations, on Hopper too, although it has units of FP8."""
+    answer = ask(shipped(), "throughput", served("gpt-oss-20b", "h100-sxm"))
+    (noted,) = [note for note in answer["warnings"] if note["code"] == "WEIGHTS_WIDENED"]
+    assert "widen them to bf16" in noted["detail"]
+    native = ask(shipped(), "throughput", served("gpt-oss-20b", "b200-sxm"))
+    assert "WEIGHTS_WIDENED" not in codes(native["warnings"])
