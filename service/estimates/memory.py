@@ -71,6 +71,7 @@ def _to_cache(cache: RequestCache) -> KvCacheUsage:
         "bytes_per_token": waste.bytes_per_token,
         "bytes_per_request": to_integer(waste.bytes_per_request),
         "waste_bytes_per_request": to_integer(waste.waste_bytes_per_request),
+        "model_bytes_per_token": cache.model_bytes_per_token,
     }
 
 

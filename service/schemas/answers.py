@@ -109,19 +109,24 @@ class DeviceMemory(TypedDict):
 
 
 class KvCacheUsage(TypedDict):
-    """The KV cache of one request on the fullest device."""
+    """The KV cache of one request: on the fullest device, except for `model_bytes_per_token`."""
 
     allocation: Literal["paged", "contiguous"]
     """`paged` if a request takes blocks as it grows, `contiguous` if it takes its whole length at once."""
     block_tokens: Integer
     """Tokens that are allocated at a time."""
     bytes_per_token: float
-    """Mean over the length of a request. A windowed layer takes no more beyond its window."""
+    """Bytes of a token on the fullest device, as a mean over the length of a request. A windowed layer takes
+    no more beyond its window."""
     bytes_per_request: Integer
-    """Bytes of a request at its full length."""
+    """Bytes of a request at its full length on the fullest device."""
     waste_bytes_per_request: Integer
-    """Bytes of a request that are never filled: the rest of the last block, and in a contiguous cache on
-    average half of the output."""
+    """Bytes of a request on the fullest device that are never filled: the rest of the last block, and in a
+    contiguous cache on average half of the output."""
+    model_bytes_per_token: float
+    """Bytes of a token over all layers and heads of the model, each held once, as a mean over the length of a
+    request. A tensor-parallel group divides them by its degree, at most by the key-value heads. Each of its
+    devices holds a latent whole."""
 
 
 class OffloadedMemory(TypedDict):

@@ -57,7 +57,8 @@ class KvCacheTransferEstimate(TypedDict):
     """Transfer of the KV cache of a prompt."""
 
     bytes_per_request: Integer
-    """Bytes of a request over all links."""
+    """Bytes of a prompt's cache over all links. What several devices of a replica hold, such as a latent, is
+    sent to each of them."""
     seconds: float
     """Time from the first byte to the last."""
     exposed_seconds: float

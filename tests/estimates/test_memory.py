@@ -586,6 +586,7 @@ def test_what_vllm_reports_of_its_cache(snapshot):
         "bytes_per_token": 131_072.0,
         "bytes_per_request": 1280 * 131_072,
         "waste_bytes_per_request": 0,
+        "model_bytes_per_token": 131_072.0,
     }
     assert answer["per_device"]["total_bytes"]["basis"] == "reference"
 
@@ -817,3 +818,17 @@ def test_a_sample_is_checked(snapshot):
     assert "SEQUENCE_TOO_SHORT" in codes(ask(snapshot, "memory", crowded)["warnings"])
     plain = ask(snapshot, "memory", question("llama-2-7b", "h100-sxm", sample={"height": 8}))
     assert "NOT_USED" in codes(plain["warnings"])
+
+
+@pytest.mark.parametrize(("model", "heads"), [("llama-3.1-70b", 8), ("qwen3-30b-a3b", 4), ("deepseek-r1", 1)])
+@pytest.mark.parametrize("tensor", [1, 2, 4, 8, 16])
+def test_bytes_of_a_token_on_a_device_are_the_models_over_its_layout(model, heads, tensor):
+    """A group divides the heads, and repeats what is fewer than its devices; stages divide the layers."""
+    asked = served(model, "h200-sxm", 16)
+    cache = ask(shipped(), "memory", {**asked, "parallelism": {"tensor": tensor}})["kv_cache"]
+    assert cache["bytes_per_token"] * min(tensor, heads) == pytest.approx(cache["model_bytes_per_token"])
+    staged = {**asked, "parallelism": {"tensor": min(tensor, 8), "pipeline": 2}}
+    if model == "llama-3.1-70b":
+        cache = ask(shipped(), "memory", staged)["kv_cache"]
+        whole = cache["bytes_per_token"] * min(tensor, 8) * 2
+        assert whole == pytest.approx(cache["model_bytes_per_token"])

@@ -23,6 +23,7 @@ from service.planning.memory.caches import key_value_bytes
 from service.planning.memory.capacity import (
     CacheWaste,
     compute_cache_waste,
+    compute_model_token_bytes,
     compute_usable_bytes,
     count_cache_tokens,
     count_pass_requests,
@@ -85,11 +86,12 @@ class DimensionLimits(NamedTuple):
 
 
 class RequestCache(NamedTuple):
-    """KV cache of one request on the fullest device."""
+    """KV cache of one request on the fullest device, and the bytes of a token over the whole model."""
 
     is_paged: bool
     block_tokens: int
     waste: CacheWaste
+    model_bytes_per_token: float
 
 
 class OffloadedBytes(NamedTuple):
@@ -217,7 +219,10 @@ def _estimate_inference(case: InferenceCase, notes: AnswerNotes) -> MemoryFootpr
     cache = None
     if memory.sequence_cache_bytes and not unknown:
         cache = RequestCache(
-            workload.rules.paged, workload.block_tokens, compute_cache_waste(memory, workload)
+            workload.rules.paged,
+            workload.block_tokens,
+            compute_cache_waste(memory, workload),
+            compute_model_token_bytes(profile, workload),
         )
     advice: tuple[Advice, ...] = ()
     if limit is not None and estimate.fits is False and not unknown:

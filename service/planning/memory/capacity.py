@@ -195,3 +195,10 @@ def compute_cache_waste(memory: ServingMemory, workload: InferenceWorkload) -> C
     rounding = workload.context_tokens - int(tokens)
     unreached = 0.0 if workload.rules.paged else workload.output_tokens / 2.0
     return CacheWaste(per_token, memory.sequence_cache_bytes, per_token * (rounding + unreached))
+
+
+def compute_model_token_bytes(profile: ModelProfile, workload: InferenceWorkload) -> float:
+    """Returns the cache of a token over all layers and heads, each held once; the mean over a request."""
+    alone = workload._replace(device_layers=None)
+    memory = estimate_inference_memory(profile, alone, Parallelism())
+    return memory.sequence_cache_bytes / workload.context_tokens
