@@ -60,11 +60,13 @@ def usd(amount: str, currency: str = "USD") -> dict[str, str]:
 
 
 def chosen_workload(asked: dict[str, Any], answer: dict[str, Any]) -> dict[str, Any]:
-    """The workload of a training question with the micro-batch and the recomputation of its answer."""
+    """The workload of a question with what its answer chose: micro-batch and recomputation, or the share."""
     filled = {default["pointer"]: default["value"] for default in answer["defaults"]}
     workload = dict(asked["workload"])
     if "/workload/micro_batch_size" in filled:
         workload["micro_batch_size"] = int(filled["/workload/micro_batch_size"])
     if "/workload/recomputation" in filled:
         workload["recomputation"] = {"strategy": filled["/workload/recomputation"]}
+    if "/workload/memory_fraction" in filled:
+        workload["memory_fraction"] = float(filled["/workload/memory_fraction"])
     return workload

@@ -49,7 +49,9 @@ SERVED = {
     "model": {"source": "catalog", "id": "llama-3.1-8b"},
     "workload": {"kind": "inference", "concurrency": 4, "horizon": {"duration_seconds": 3600}},
     "cluster": {"accelerator": {"source": "catalog", "id": "h100-sxm"}, "accelerator_count": 8},
+    "parallelism": {"data": 8},
 }
+OPEN = {name: member for name, member in SERVED.items() if name != "parallelism"}
 CONFIG = {"source": "huggingface_config", "config": {"model_type": "llama"}}
 LAYER = {"kind": "normalization", "size": 64}
 
@@ -61,6 +63,7 @@ def site(**members):
 LONG = {
     "a configuration": ("memory", {**SMALL, "model": CONFIG}),
     "layers": ("memory", {**SMALL, "model": {"source": "architecture", "architecture": {"layers": [LAYER]}}}),
+    "an open layout of a service": ("cost", OPEN),
     "a scaling curve": ("throughput", {**SERVED, "scaling": {}}),
     "a simulation": ("throughput", {**SERVED, "solver": {"kind": "simulated"}}),
     "prefill and decode apart": (

@@ -61,12 +61,12 @@ def _search(
 
 
 def _to_point(point: PlannedPoint, resolver: FrontierResolver) -> FrontierPoint:
-    case, setting = point.case, resolver.settings[point.setting]
+    case = point.case
     answer: dict[str, object] = {
         "parallelism": to_parallelism(case.layout, chosen=False),
         "accelerator_id": case.cluster.accelerator.id,
         "weight_format": case.resident.workload.storage.name,
-        "kv_cache_precision": setting.workload.kv_cache_precision,
+        "kv_cache_precision": case.workload.cache_format.value,
         "concurrency": point.concurrency,
         "requests_per_replica": point.requests_per_replica,
         **to_quantities(point.rates),

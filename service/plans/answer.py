@@ -217,7 +217,7 @@ def _add_settings(row: PlanRow, worked: EvaluatedConfiguration) -> None:
         row["recomputation"] = case.workload.recomputation
     elif isinstance(case, InferenceCase) and isinstance(given, InferenceWorkloadInput):
         row["weight_format"] = case.workload.storage.name
-        row["kv_cache_precision"] = given.kv_cache_precision
+        row["kv_cache_precision"] = case.workload.cache_format.value
         row["replicas"] = case.replicas
 
 

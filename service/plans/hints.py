@@ -136,12 +136,15 @@ def _resolve_settings(
     if isinstance(given, TrainingWorkloadInput):
         return {"/workload/precision": resolve_precision(given, cluster).value}
     served = resolve_served(question, given, cluster, model, catalog=catalog, notes=AnswerNotes()).workload
+    cache: LaunchSettingValues = {"/workload/kv_cache_precision": served.cache_format.value}
     if served.rules.name is None:
-        return {}
+        return cache
     most: LaunchSettingValues = (
         {"/workload/engine/max_num_seqs": served.most_requests} if served.most_requests else {}
     )
     return {
+        **cache,
+        "/workload/engine/name": served.rules.name.value,
         "/workload/memory_fraction": served.memory_fraction,
         "/workload/engine/max_batched_tokens": served.batched_tokens,
         "/workload/engine/block_tokens": served.block_tokens,

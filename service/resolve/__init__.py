@@ -36,6 +36,7 @@ from service.resolve.host import note_host
 from service.resolve.layout import check_serving, check_shapes, resolve_layout
 from service.resolve.load import resolve_levels, resolve_solver
 from service.resolve.model import ResolvedModel, resolve_model
+from service.resolve.open_serving import complete_service, fill_engine
 from service.resolve.operation import (
     resolve_checkpointing,
     resolve_data_pipeline,
@@ -321,6 +322,8 @@ class _ResolvedInference(NamedTuple):
 
 def _resolve_inference(given: InferenceWorkloadInput, site: _ResolvedCluster) -> _ResolvedInference:
     model, layout, named, _, catalog, notes = site
+    is_engine_open = given.engine is MISSING
+    given = fill_engine(given, model.profile, notes)
     if layout is not None:
         check_serving(layout, notes)
     spread = layout.tensor * layout.pipeline if layout else 1
@@ -367,7 +370,8 @@ def _resolve_inference(given: InferenceWorkloadInput, site: _ResolvedCluster) ->
         context_tokens=model.context_tokens,
         encoding=encoding,
     )
-    return _ResolvedInference(case, sampled.workload)
+    case = complete_service(given, case, notes, is_engine_open=is_engine_open)
+    return _ResolvedInference(case, case.resident.workload)
 
 
 def _resolve_system(given: InferenceWorkloadInput, cluster: Cluster | None) -> EvidenceSystem:

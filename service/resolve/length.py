@@ -36,8 +36,8 @@ def is_long(
     """Returns true if one of the four questions may take over 20 ms.
 
     These have a long body, a model given by its configuration or its layers, a model with many layers (fewer
-    where it is trained), an open layout of a training run with a stated batch, a scaling curve, a simulation,
-    disaggregated serving, a site of the catalog, a tariff, or a load beside the run.
+    where it is trained), an open layout of a service or of a training run with a stated batch, a scaling
+    curve, a simulation, disaggregated serving, a site of the catalog, a tariff, or a load beside the run.
     """
     return (
         body_bytes > MOST_SHORT_BYTES
@@ -69,7 +69,7 @@ def _is_searched(question: MemoryEstimateRequest | RunEstimateRequest) -> bool:
     workload = question.workload
     if isinstance(workload, InferenceWorkloadInput) and workload.disaggregated is not MISSING:
         return True
-    if isinstance(workload, TrainingWorkloadInput) and _has_open_layout(question):
+    if _has_open_layout(question):
         return True
     if not isinstance(question, ThroughputEstimateRequest):
         return False
@@ -77,15 +77,15 @@ def _is_searched(question: MemoryEstimateRequest | RunEstimateRequest) -> bool:
 
 
 def _has_open_layout(question: MemoryEstimateRequest | RunEstimateRequest) -> bool:
-    """Returns true if the layout of a training run is searched."""
+    """Returns true if the layout of a service or of a training run is searched."""
     workload, cluster = question.workload, question.cluster
-    return (
-        isinstance(workload, TrainingWorkloadInput)
-        and workload.global_batch_size is not MISSING
-        and question.parallelism is MISSING
-        and cluster is not MISSING
-        and not isinstance(question.model, ParameterCountModel)
-    )
+    if cluster is MISSING or question.parallelism is not MISSING:
+        return False
+    if isinstance(question.model, ParameterCountModel):
+        return False
+    if isinstance(workload, TrainingWorkloadInput):
+        return workload.global_batch_size is not MISSING
+    return cluster.accelerator_count > 1
 
 
 def _is_metered(site: RunSiteInput | MISSING) -> bool:

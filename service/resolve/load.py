@@ -39,7 +39,7 @@ def resolve_load(given: InferenceWorkloadInput, notes: AnswerNotes) -> RequestLo
         resolve_lengths(given.input_tokens, "/workload/input_tokens"),
         resolve_lengths(given.output_tokens, "/workload/output_tokens"),
         concurrency=None,
-        prefix_hit_rate=given.prefix_cache_hit_rate,
+        prefix_hit_rate=0.0 if given.prefix_cache_hit_rate is MISSING else given.prefix_cache_hit_rate,
         proposals=None if given.speculative is MISSING else _resolve_proposals(given.speculative, notes),
     )
     return _resolve_arrivals(load, given)

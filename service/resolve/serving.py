@@ -145,6 +145,40 @@ def _is_prefill_chunked(given: InferenceWorkloadInput, rules: EngineRules) -> bo
     return engine.chunked_prefill
 
 
+_CHECKPOINT_CACHE = frozenset({EngineName.VLLM, EngineName.SGLANG, EngineName.TENSORRT_LLM})
+"""Engines whose cache is by default in the format that the checkpoint states (``auto``)."""
+_CACHE_WITHOUT_UNITS = {NumberFormat.FP4: NumberFormat.FP8}
+"""Formats of a cache on devices whose units do not have the published one, where engines store another."""
+
+
+def _resolve_cache_format(
+    given: InferenceWorkloadInput,
+    stored: WeightFormat,
+    accelerator: Accelerator,
+    rules: EngineRules,
+    notes: AnswerNotes,
+) -> NumberFormat | BlockFormat:
+    """Returns the format of the KV cache: as stated, else that of the checkpoint, else 16 bits."""
+    pointer, peaks = "/workload/kv_cache_precision", accelerator.peak_flops_per_second
+    if given.kv_cache_precision is not MISSING:
+        return _CACHE_FORMATS[given.kv_cache_precision]
+    published = stored.cache if rules.name is None or rules.name in _CHECKPOINT_CACHE else None
+    if published is None:
+        detail = "16 bits, unless the checkpoint states a format of the cache that the engine reads"
+        notes.fill(pointer, NumberFormat.BF16.value, "engine" if rules.name else "service", detail)
+        return NumberFormat.BF16
+    found = published
+    if peaks and published not in peaks:
+        found = _CACHE_WITHOUT_UNITS.get(published, published)
+        detail = (
+            f"{accelerator.id} has no {published} units: the cache is stored in {found}, and kernels widen it"
+            " as they read it"
+        )
+        notes.warn("CACHE_WIDENED", pointer, detail)
+    notes.fill(pointer, found.value, "published", "the format that the checkpoint states for the cache")
+    return found
+
+
 _CACHE_FORMATS: Mapping[str, NumberFormat | BlockFormat] = {
     item.value: item for item in (*NumberFormat, *BlockFormat)
 }
@@ -184,7 +218,7 @@ def resolve_workload(
     fraction = given.memory_fraction
     workload = InferenceWorkload(
         weight_format=multiplied,
-        cache_format=_CACHE_FORMATS[given.kv_cache_precision],
+        cache_format=_resolve_cache_format(given, stored, cluster.accelerator, rules, notes),
         input_tokens=load.inputs.mean,
         output_tokens=outputs,
         concurrency=load.concurrency or 1,

@@ -367,10 +367,11 @@ class InferenceWorkloadInput(StrictModel):
     weight_format: WeightFormatName | MISSING = MISSING
     """Storage format of a quantised checkpoint, with scales and zero points: a layout of a quantisation tool,
     or a file type of llama.cpp. Replaces `weight_precision`."""
-    kv_cache_precision: Literal["fp32", "fp16", "bf16", "fp8", "int8", "int4", "q8_0", "q5_0", "q4_0"] = (
-        "bf16"
-    )
-    """Format that the KV cache is stored in. q8_0, q5_0 and q4_0 are formats of llama.cpp."""
+    kv_cache_precision: (
+        Literal["fp32", "fp16", "bf16", "fp8", "int8", "fp4", "int4", "q8_0", "q5_0", "q4_0"] | MISSING
+    ) = MISSING
+    """Format that the KV cache is stored in. q8_0, q5_0 and q4_0 are formats of llama.cpp. Defaults to the
+    format that the `quantization_config` of the checkpoint states for the cache, else to bf16."""
     state_precision: Literal["fp32", "fp16", "bf16"] | MISSING = MISSING
     """Format that recurrent states (state space, linear attention) are stored in. Defaults to the format of
     the engine: fp32 for transformers, sglang and llama.cpp, else bf16."""
@@ -386,19 +387,22 @@ class InferenceWorkloadInput(StrictModel):
     """Requests per second that arrive at the whole cluster, however many are being served."""
     arrivals: ArrivalsInput | MISSING = MISSING
     """Arrival process of the requests. Defaults to poisson."""
-    prefix_cache_hit_rate: Annotated[float, Field(ge=0, le=0.999)] = 0.0
-    """Share of the tokens of prompts whose keys and values are found in the cache."""
+    prefix_cache_hit_rate: Annotated[float, Field(ge=0, le=0.999)] | MISSING = MISSING
+    """Share of the tokens of prompts whose keys and values are found in the cache. Defaults to 0."""
     service_levels: ServiceLevelsInput | MISSING = MISSING
     """Limits of a request. Without them there is no goodput."""
     engine: ServingEngineInput | MISSING = MISSING
-    """The serving engine."""
+    """The serving engine. Defaults to the newest vllm for a model that generates tokens, and to llama.cpp for
+    its formats."""
     scheduler: Literal["continuous", "static"] | MISSING = MISSING
     """`continuous` if requests join and leave the batch at every step, `static` if a batch runs until its
     last request ends. Defaults to continuous, for transformers to static."""
     memory_fraction: Share | MISSING = MISSING
     """Share of the device's memory that the engine may use, as the engine defines it: of the device (vllm),
     of the free memory once the model is loaded (tensorrt-llm), for weights and cache alone (sglang). Defaults
-    to 0.9; for sglang to its own value by version, device and group; for llama.cpp and transformers to 1."""
+    to 0.92 for vllm, or 0.9 before version 0.21; to 0.9 for tensorrt-llm; for sglang to its own value by
+    version, device and group; for llama.cpp and transformers to 1. If the engine is open too and no request
+    fits, it is raised to 0.95."""
     speculative: SpeculativeDecodingInput | MISSING = MISSING
     """Speculative decoding. Without it a pass generates one token."""
     passes: ForwardPassesInput | MISSING = MISSING

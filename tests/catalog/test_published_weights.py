@@ -71,7 +71,9 @@ def test_a_row_answers_as_its_published_configuration(path):
 
 @pytest.mark.parametrize(("model", "published"), REPOSITORY_BYTES.items())
 def test_weights_take_as_much_as_the_repository(model, published):
-    assert weights(ask(shipped(), "memory", served(model))) == pytest.approx(published, rel=0.006)
+    # SGLang loads the files as they are; kernels of vLLM pad them.
+    answer = ask(shipped(), "memory", served(model, engine={"name": "sglang"}))
+    assert weights(answer) == pytest.approx(published, rel=0.006)
 
 
 @pytest.mark.parametrize(

@@ -167,6 +167,8 @@ def test_advice_makes_it_fit(asked):
         "MORE_TENSOR_PARALLELISM": ({}, {}),
     }
     engine = asked["workload"].get("engine", {})
+    if "/workload/engine" in {default["pointer"] for default in answer["defaults"]}:
+        engine = {"name": "vllm"}
     if engine:
         requests = -(-asked["workload"].get("concurrency", 1) // layout["data"])
         needed = min(requests, engine.get("max_num_seqs", requests))
@@ -182,7 +184,7 @@ def test_advice_makes_it_fit(asked):
                 engine = {**engine, **workload["engine"]}
                 workload["engine"] = engine
             parallelism |= changes[code][1]
-        changed = {**asked["workload"], **workload}
+        changed = {**chosen_workload(asked, answer), **workload}
         if "weight_format" in workload:
             changed.pop("weight_precision", None)
         again = {**asked, "workload": changed, "parallelism": {**layout, **parallelism}}
@@ -309,7 +311,8 @@ class TestCapacity:
         assert 79.0 < answer["capacity_bytes"] / 2**30 < 79.7
 
     def test_serving_leaves_a_share_unused(self, snapshot):
-        asked = {**question("gpt2", "h100-sxm"), "workload": {"kind": "inference", "memory_fraction": 0.5}}
+        workload = {"kind": "inference", "memory_fraction": 0.5, "engine": {"name": "of our own"}}
+        asked = {**question("gpt2", "h100-sxm"), "workload": workload}
         answer = ask(snapshot, "memory", asked)
         assert answer["usable_bytes"] == round(answer["capacity_bytes"] * 0.5)
 

@@ -156,11 +156,12 @@ def test_a_service_by_its_duration(snapshot):
         "model": {"source": "catalog", "id": "llama-3.1-8b"},
         "cluster": {"accelerator": {"source": "catalog", "id": "h100-sxm"}, "accelerator_count": 16},
         "workload": {"kind": "inference", "horizon": {"duration_seconds": 86_400.0}},
+        "parallelism": {"data": 16},
     }
     answer = ask(snapshot, "utility-bill", asked)
     assert answer["device_hours"]["value"] == 384.0
     # One request at a time: one device of 16 works, the others draw the idle tenth of 700 W.
-    asked["cluster"]["accelerator_count"] = 1
+    asked["cluster"]["accelerator_count"] = asked["parallelism"]["data"] = 1
     alone = ask(snapshot, "utility-bill", asked)["energy"]["lines"][0]["it_kwh"]["value"]
     assert 24 * 0.2 < alone < 24 * 0.7
     whole = answer["energy"]["lines"][0]["it_kwh"]["value"]

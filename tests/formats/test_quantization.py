@@ -101,6 +101,50 @@ def test_a_named_group_comes_before_one_of_a_class():
 
 
 @pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        (LINEAR_FP8, None),
+        ({**LINEAR_FP8, "kv_cache_scheme": None}, None),
+        # neuralmagic/Meta-Llama-3-8B-Instruct-FP8-KV, config.json.
+        (
+            {
+                **LINEAR_FP8,
+                "kv_cache_scheme": {
+                    "dynamic": False,
+                    "num_bits": 8,
+                    "strategy": "tensor",
+                    "symmetric": True,
+                    "type": "float",
+                },
+            },
+            NumberFormat.FP8,
+        ),
+        # nvidia/Llama-3.1-8B-Instruct-FP8, hf_quant_config.json.
+        (
+            {"quant_method": "modelopt", "quantization": {"quant_algo": "FP8", "kv_cache_quant_algo": "FP8"}},
+            NumberFormat.FP8,
+        ),
+        ({"quant_method": "modelopt", "quant_algo": "NVFP4", "kv_cache_quant_algo": None}, None),
+        (
+            {"quant_method": "modelopt", "quant_algo": "NVFP4", "kv_cache_quant_algo": "NVFP4"},
+            NumberFormat.FP4,
+        ),
+        # nvidia/DeepSeek-R1-0528-FP4-v2 and later exports put the scheme beside quant_algo.
+        (
+            {
+                "quant_method": "modelopt",
+                "quant_algo": "NVFP4",
+                "kv_cache_scheme": {"dynamic": False, "num_bits": 8, "type": "float"},
+            },
+            NumberFormat.FP8,
+        ),
+    ],
+)
+def test_the_format_of_the_cache(fields, expected):
+    assert read(fields).cache is expected
+
+
+@pytest.mark.parametrize(
     ("ignored", "wide", "packed"),
     [
         (["lm_head"], [], [("attention.query", 0), ("feed_forward.down", 3)]),
@@ -213,6 +257,31 @@ def test_tools_that_write_a_tied_head_twice(fields, saved_by, copied):
         ({**LINEAR_FP8, "ignore": ["re:(a+)+b"]}, "CONFIG_FIELD_INVALID", "/quantization_config/ignore"),
         ({**LINEAR_FP8, "ignore": ["re:("]}, "CONFIG_FIELD_INVALID", "/quantization_config/ignore"),
         ("int4", "CONFIG_FIELD_INVALID", "/quantization_config"),
+        (
+            {**LINEAR_FP8, "kv_cache_scheme": {"num_bits": 3, "type": "float"}},
+            "QUANTIZATION_UNKNOWN",
+            "/quantization_config/kv_cache_scheme",
+        ),
+        (
+            {**LINEAR_FP8, "kv_cache_scheme": {"num_bits": [8], "type": {}}},
+            "QUANTIZATION_UNKNOWN",
+            "/quantization_config/kv_cache_scheme",
+        ),
+        (
+            {**LINEAR_FP8, "kv_cache_scheme": "fp8"},
+            "CONFIG_FIELD_INVALID",
+            "/quantization_config/kv_cache_scheme",
+        ),
+        (
+            {"quant_method": "modelopt", "quantization": {"quant_algo": "FP8", "kv_cache_quant_algo": "FP3"}},
+            "QUANTIZATION_UNKNOWN",
+            "/quantization_config/quantization/kv_cache_quant_algo",
+        ),
+        (
+            {"quant_method": "modelopt", "quant_algo": "FP8", "kv_cache_quant_algo": ["FP8"]},
+            "QUANTIZATION_UNKNOWN",
+            "/quantization_config/kv_cache_quant_algo",
+        ),
     ],
 )
 def test_what_cannot_be_read_is_refused_by_name(fields, code, pointer):

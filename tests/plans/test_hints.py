@@ -172,6 +172,21 @@ def test_serving_hints():
     )
 
 
+def test_an_open_engine_says_its_settings_to_itself_alone():
+    question = {
+        "model": {"source": "catalog", "id": "llama-3.1-8b"},
+        "cluster": {"accelerator": {"source": "catalog", "id": "h100-sxm"}},
+        "workload": {"kind": "inference"},
+    }
+    hints = _hints(question)
+    assert "--gpu-memory-utilization 0.92" in " ".join(hints["vllm"]["arguments"])
+    assert hints["vllm"]["missing"] == []
+    assert "--mem-fraction-static" not in hints["sglang"]["arguments"]
+    assert "/rows/0/requests/throughput/workload/memory_fraction" in {
+        gap["pointer"] for gap in hints["sglang"]["missing"]
+    }
+
+
 def test_what_the_engine_takes_by_itself_is_said():
     """Its defaults move with versions and devices: the figures hold for these."""
     workload = {"kind": "inference", "engine": {"name": "vllm"}}
@@ -183,6 +198,6 @@ def test_what_the_engine_takes_by_itself_is_said():
     }
     line = " ".join(_hints(question)["vllm"]["arguments"])
     assert (
-        "--gpu-memory-utilization 0.9 --max-num-seqs 1024 --max-num-batched-tokens 8192 --block-size 16"
+        "--gpu-memory-utilization 0.92 --max-num-seqs 1024 --max-num-batched-tokens 8192 --block-size 16"
         in line
     )

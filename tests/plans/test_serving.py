@@ -109,6 +109,7 @@ class TestFewest:
         """38 requests at a time: two replicas of four devices with 19 each, the worked number of its page."""
         levels = {"time_to_first_token_seconds": 1.0, "time_per_output_token_seconds": 0.03}
         workload = {"input_tokens": 4000, "output_tokens": 500, "service_levels": levels}
+        workload["engine"] = {"name": "of our own"}
         machines = [machine("h200-sxm", 8)]
         (kept,) = searched(space_of(machines, model="llama-3.1-70b", concurrency=38, **workload)).kept
         assert kept.parallelism == {"tensor": 4, "pipeline": 1, "data": 2, "expert": 1}

@@ -113,6 +113,14 @@ def select_training_layout(
     )
 
 
+def list_inference_layouts(profile: ModelProfile, *, devices: int, per_node: int) -> list[Parallelism]:
+    """Returns replicas of every size, repeated over the cluster, smallest first."""
+    return [
+        Parallelism(tensor=tensor, pipeline=pipeline, data=devices // (tensor * pipeline))
+        for tensor, pipeline in _list_profile_splits(profile, devices, per_node)
+    ]
+
+
 def select_inference_layout(
     profile: ModelProfile,
     workload: InferenceWorkload,
@@ -128,10 +136,6 @@ def select_inference_layout(
     if devices == 1:
         return Parallelism()
 
-    def list_candidates() -> Iterator[Parallelism]:
-        for tensor, pipeline in _list_profile_splits(profile, devices, per_node):
-            yield Parallelism(tensor=tensor, pipeline=pipeline, data=devices // (tensor * pipeline))
-
     def compute_used_bytes(layout: Parallelism) -> float:
         memory = estimate_inference_memory(profile, workload, layout)
         if usable_bytes is None:
@@ -139,4 +143,5 @@ def select_inference_layout(
         # Memory of an engine outside its share does not count against it.
         return memory.total_bytes - compute_usable_bytes(memory, workload, usable_bytes) + usable_bytes
 
-    return _find_first_fitting(list_candidates(), compute_used_bytes, usable_bytes, devices)
+    layouts = list_inference_layouts(profile, devices=devices, per_node=per_node)
+    return _find_first_fitting(iter(layouts), compute_used_bytes, usable_bytes, devices)

@@ -192,6 +192,8 @@ def resolve_generation(name: EngineName | None, version: str | None) -> str | No
 
 _VLLM_HYBRID_CACHE: _EngineVersion = (0, 10, 0)
 _VLLM_GRAPHS_CHARGED: _EngineVersion = (0, 21, 0)
+_VLLM_SHARE = 0.92
+"""Share from the version that charges graphs to it (CacheConfig.gpu_memory_utilization; 0.9 before)."""
 _VLLM_FREE_MEMORY: _EngineVersion = (0, 2, 5)
 """Version from which vLLM asks the driver for free memory and not PyTorch for its own (pull request 2031)."""
 _VLLM_REDUCED_FREED: _EngineVersion = (0, 2, 6)
@@ -248,6 +250,7 @@ def _build_rules(name: EngineName | None, version: str | None) -> EngineRules:
                 graphs_charged=number >= _VLLM_GRAPHS_CHARGED,
                 context_charged=after_load or first <= number < last,
                 libraries_charged=number >= _VLLM_FREE_MEMORY,
+                memory_fraction=_VLLM_SHARE if number >= _VLLM_GRAPHS_CHARGED else 0.9,
                 keeps_reduced=_VLLM_FREE_MEMORY <= number < _VLLM_REDUCED_FREED,
                 padded_mxfp4=True,
                 mixes_prefill=not is_vllm_v0(version),

@@ -17,7 +17,7 @@ _TRAINED_WITHOUT = {
 }
 _SPOT_CHECKPOINTS = "Checkpoints are written as often as loses the least time to interruptions."
 _SERVED_WITHOUT = {
-    "engine": "No serving engine is named: its buffers are not counted, its settings are defaults.",
+    "engine": "No serving engine is named: a model that generates tokens is taken to run on vLLM.",
     "arrivals": "Requests arrive independently of each other (Poisson).",
 }
 _ANSWERS = ("cost", "headlines")

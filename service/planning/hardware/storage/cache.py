@@ -27,6 +27,8 @@ CACHE_FORMATS: Final[Mapping[NumberFormat | BlockFormat, CacheFormat]] = {
     # One 16-bit scale per vector; four bits are asymmetric and add a zero point. FP8 caches scale a tensor.
     NumberFormat.INT8: CacheFormat(1.0, 2.0),
     NumberFormat.INT4: CacheFormat(0.5, 4.0),
+    # NVFP4: an 8-bit scale for 16 elements.
+    NumberFormat.FP4: CacheFormat(0.5 + 1.0 / 16),
     BlockFormat.Q8_0: CacheFormat(34 / 32),
     BlockFormat.Q5_0: CacheFormat(22 / 32),
     BlockFormat.Q4_0: CacheFormat(18 / 32),

@@ -78,3 +78,5 @@ class WeightFormat:
     source: str = ""
     copies_tied_head: bool = False
     """True if the tool that packs it writes a head that is tied to the table as a separate tensor."""
+    cache: NumberFormat | None = None
+    """Format of the KV cache that the checkpoint states, with scales for it; None if it states none."""
