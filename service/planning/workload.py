@@ -4,7 +4,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from service.planning.hardware.storage import PLAIN_FORMATS, BlockFormat, WeightFormat
-from service.planning.models.profile import ModelProfile, OperatorFusion
+from service.planning.models.profile import FusedAttention, ModelProfile, OperatorFusion
 from service.planning.precision import NumberFormat, Optimizer, TrainingRecipe
 from service.planning.software.engines import EngineBuffers, EngineRules
 from service.planning.software.frameworks import Framework
@@ -197,6 +197,8 @@ class TrainingWorkload(NamedTuple):
 
     blocks save nothing that their backward pass does not read.
     """
+    fused: FusedAttention | None = None
+    """Release of the fused attention; None for the framework's default."""
     compression: Compression | None = None
     """Compression of gradients between replicas."""
     rollout: Rollout | None = None
@@ -313,6 +315,8 @@ class InferenceWorkload(NamedTuple):
     """True if a prompt may be computed in several iterations."""
     is_static: bool = False
     """True if a batch is served until its last request ends."""
+    fused: FusedAttention = FusedAttention.NATIVE
+    """Release of the fused attention of prompts."""
 
     @property
     def storage(self) -> WeightFormat:

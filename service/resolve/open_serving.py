@@ -117,6 +117,7 @@ def _note_settings(given: InferenceWorkloadInput, case: InferenceCase, notes: An
         "/workload/engine/max_batched_tokens": workload.batched_tokens or None,
         "/workload/engine/block_tokens": workload.block_tokens,
         "/workload/engine/chunked_prefill": str(workload.chunks_prefill).lower(),
+        "/workload/engine/attention_release": workload.fused.value,
         "/workload/scheduler": "static" if workload.is_static else "continuous",
     }
     for pointer, value in settings.items():

@@ -17,6 +17,7 @@ from service.planning.hardware.storage import (
     WeightFormat,
 )
 from service.planning.hardware.storage.named import MXFP4_ENGINE_FORMAT, pad_expert_inputs
+from service.planning.models.profile import FusedAttention
 from service.planning.notes import AnswerNotes
 from service.planning.precision import COMPUTE_FORMATS, NumberFormat
 from service.planning.software.engines import (
@@ -145,6 +146,13 @@ def _is_prefill_chunked(given: InferenceWorkloadInput, rules: EngineRules) -> bo
     return engine.chunked_prefill
 
 
+def _resolve_attention(given: InferenceWorkloadInput, rules: EngineRules) -> FusedAttention:
+    engine = given.engine
+    if engine is not MISSING and engine.attention_release is not MISSING:
+        return engine.attention_release
+    return FusedAttention.NATIVE if rules.native_attention else FusedAttention.SECOND
+
+
 _CHECKPOINT_CACHE = frozenset({EngineName.VLLM, EngineName.SGLANG, EngineName.TENSORRT_LLM})
 """Engines whose cache is by default in the format that the checkpoint states (``auto``)."""
 _CACHE_WITHOUT_UNITS = {NumberFormat.FP4: NumberFormat.FP8}
@@ -229,6 +237,7 @@ def resolve_workload(
         state_format=_resolve_state_format(given, rules),
         rules=rules,
         chunks_prefill=_is_prefill_chunked(given, rules),
+        fused=_resolve_attention(given, rules),
         is_static=rules.static_batches if given.scheduler is MISSING else given.scheduler == "static",
     )
     if engine is not None and engine.name is not None:

@@ -10,6 +10,7 @@ from service.planning.hardware.cluster import Cluster
 from service.planning.memory.adaptation import LINEAR_NAMES, LOW_RANK, PREFIXED, count_trained_parameters
 from service.planning.memory.states import EIGHT_BIT
 from service.planning.notes import AnswerNotes
+from service.planning.operators.passes import get_fused_attention
 from service.planning.parallelism import Parallelism, Sharding
 from service.planning.precision import (
     OPTIMIZER_STATES,
@@ -23,6 +24,7 @@ from service.planning.workload import (
     PAIRED,
     Adaptation,
     AdaptationKind,
+    AttentionKernel,
     Compression,
     FrozenWeightFormat,
     GradientCompressionKind,
@@ -59,6 +61,10 @@ def resolve_training_workload(
     if (k is not MISSING) != (recomputation.strategy is Recomputation.EVERY_K):
         detail = "k must be given with the strategy every_k, and only with it"
         raise PlanningError("RECOMPUTATION_INTERVAL", "/workload/recomputation/k", detail)
+    fused = None if given.attention_release is MISSING else given.attention_release
+    if fused is None and given.attention is AttentionKernel.FLASH:
+        detail = "the fused attention that the framework brings: FlashAttention-2 with PyTorch"
+        notes.fill("/workload/attention_release", get_fused_attention(framework).value, "framework", detail)
     return TrainingWorkload(
         sequence_length=given.sequence_length,
         micro_batch_size=1 if given.micro_batch_size is MISSING else given.micro_batch_size,
@@ -78,6 +84,7 @@ def resolve_training_workload(
         optimizer_rank=given.optimizer_rank,
         steps_in_backward=given.optimizer_in_backward,
         fusion=None if given.fusion is MISSING else given.fusion,
+        fused=fused,
         compression=_resolve_compression(given, notes),
         rollout=resolve_rollout(given.rollout, given.objective, given.sequence_length, notes),
         reward_parameters=_resolve_other_model(given, "reward", notes),

@@ -7,7 +7,7 @@ from pydantic import MISSING, Field
 from typing_extensions import TypeAliasType
 
 from service.planning.hardware.storage import GGUF_FORMATS, NAMED_FORMATS
-from service.planning.models.profile import OperatorFusion
+from service.planning.models.profile import FusedAttention, OperatorFusion
 from service.planning.precision import Optimizer, TrainingPrecision
 from service.planning.workload import (
     AdaptationKind,
@@ -247,6 +247,10 @@ class TrainingWorkloadInput(StrictModel):
     step of one micro-batch."""
     attention: AttentionKernel = AttentionKernel.FLASH
     """Attention kernel: `standard` stores the score matrix, `flash` does not."""
+    attention_release: FusedAttention | MISSING = MISSING
+    """Release of the fused attention: `first` (FlashAttention), `second` (FlashAttention-2), or `native` for
+    kernels of the device's own instructions, such as FlashAttention-3 and cuDNN on Hopper. Defaults to that
+    of the framework: native for megatron_core, first for megatron_lm and megatron_deepspeed, else second."""
     fusion: OperatorFusion | MISSING = MISSING
     """Grouping of operators without a multiplication into kernels: each in a kernel of its own (`eager`), in
     chains that are fused by hand (`fused`), or in chains from a compiler such as torch.compile (`compiled`),
@@ -328,6 +332,10 @@ class ServingEngineInput(StrictModel):
     chunked_prefill: bool | MISSING = MISSING
     """True if a long prompt is computed in several iterations beside decoding. Defaults to the way of the
     engine."""
+    attention_release: FusedAttention | MISSING = MISSING
+    """Release of the fused attention of prompts: `first` (FlashAttention), `second` (FlashAttention-2), or
+    `native` for kernels of the device's own instructions, such as FlashAttention-3 on Hopper. Defaults to
+    native, and to second for llama.cpp, transformers, vllm before 0.7 and sglang before 0.4.6."""
     device_layers: Annotated[int, Field(ge=0, le=10_000, json_schema_extra=_INT64)] | MISSING = MISSING
     """Blocks of the model on the device. The others are on the host with their cache (llama.cpp). Defaults to
     all."""

@@ -132,6 +132,7 @@ def test_each_setting_that_is_left_open_is_named_with_its_rule():
         f"{ENGINE}/max_batched_tokens": "8192",
         f"{ENGINE}/block_tokens": "16",
         f"{ENGINE}/chunked_prefill": "true",
+        f"{ENGINE}/attention_release": "native",
         "/workload/memory_fraction": "0.92",
         "/workload/scheduler": "continuous",
         "/workload/concurrency": "1",
@@ -148,6 +149,7 @@ def test_what_is_stated_is_kept_and_not_among_the_defaults():
         "max_num_seqs": 32,
         "max_batched_tokens": 4096,
         "chunked_prefill": False,
+        "attention_release": "second",
     }
     stated = {
         "engine": engine,

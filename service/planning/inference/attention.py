@@ -54,6 +54,8 @@ class CacheAttention(NamedTuple):
     query_elements: float
     """Elements of the queries and results of one position."""
     caches: bool
+    fused: FusedAttention = FusedAttention.NATIVE
+    """Release of the kernel of prompts."""
     source_tokens: float | None = None
     """Context tokens of every request in cross-attention; None in self-attention."""
 
@@ -89,7 +91,7 @@ class CacheAttention(NamedTuple):
             tokens * written,
             columns=self.head_elements,
             context=context,
-            fused=FusedAttention.NATIVE,
+            fused=self.fused,
         )
         time = operator_seconds(operator, machine)
         seconds = larger(time.compute_seconds, time.memory_seconds)
@@ -123,6 +125,7 @@ def build_attention(work: AttentionWork, workload: InferenceWorkload, tensor: in
         head_elements=size,
         query_elements=2.0 * layers * heads * size,
         caches=work.caches,
+        fused=workload.fused,
         source_tokens=source if work.cross else None,
     )
 

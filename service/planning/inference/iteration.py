@@ -145,6 +145,11 @@ _EAGER = _SERVED._replace(fused=FusedAttention.SECOND, fusion=OperatorFusion.EAG
 _CHOICES: Mapping[EngineName | None, KernelChoice] = {EngineName.TRANSFORMERS: _EAGER}
 """Engines run one kernel for each chain of operators; Transformers runs those of PyTorch."""
 
+
+def _choose_kernels(workload: InferenceWorkload) -> KernelChoice:
+    return _CHOICES.get(workload.rules.name, _SERVED)._replace(fused=workload.fused)
+
+
 GRAPH_TOKENS = 512.0
 """Tokens of the largest batch that engines capture a graph for; the host launches larger ones."""
 
@@ -338,7 +343,7 @@ def build_iteration_model(
     rules, tensor = workload.rules, layout.tensor
     rates = calibration.serving.get_rates(rules.name, rules.generation)
     fabric = build_fabric(cluster, calibration.links.value)._replace(launch_seconds=rates.collective_seconds)
-    templates = _list_operator_templates(profile, _CHOICES.get(rules.name, _SERVED))
+    templates = _list_operator_templates(profile, _choose_kernels(workload))
     kinds = _build_matrix_kinds(profile, workload, layout, templates, rates, formats=(narrow[0], wide))
     matrices = build_matrices(kinds, machine, rates)
     streaming = build_streaming(templates, machine, wide, tensor)

@@ -57,6 +57,11 @@ the release that Megatron-LM and Megatron-DeepSpeed adopted in 2022.
 """
 
 
+def get_fused_attention(framework: Framework) -> FusedAttention:
+    """Returns the release of the fused attention that a framework brings: FlashAttention-2 with PyTorch."""
+    return FUSED_ATTENTION.get(framework, FusedAttention.SECOND)
+
+
 class PassWork(NamedTuple):
     """Sums over the operators of a pass, in seconds, launches, FLOPs and bytes."""
 
@@ -127,7 +132,7 @@ def resolve_choice(
         trained = TrainedMatrices(workload.adaptation.targets, workload.adaptation.rank)
     return KernelChoice(
         flash=workload.kernel is AttentionKernel.FLASH,
-        fused=fused or FUSED_ATTENTION.get(workload.framework, FusedAttention.SECOND),
+        fused=fused or workload.fused or get_fused_attention(workload.framework),
         fusion=fusion or workload.fusion or FUSION[workload.framework],
         rotary=not (tables & {"positions", "scale"} or plain),
         one_norm_kernel=plain,

@@ -135,6 +135,9 @@ class EngineRules(NamedTuple):
     """True if a request is admitted only when all of its output finds room; else it may be preempted."""
     ranks_share_tokens: bool = False
     """True if all attention ranks share the tokens of an iteration; else each has as many."""
+    native_attention: bool = True
+    """True if prompts are attended by kernels for the device's own instructions, such as FlashAttention-3 on
+    Hopper; else by FlashAttention-2."""
     static_batches: bool = False
     """True if a batch is served until its last request ends."""
     generation: str | None = None
@@ -206,6 +209,10 @@ _VLLM_CHUNKED: _EngineVersion = (0, 5, 4)
 _VLLM_LARGE_CHUNKS: _EngineVersion = (0, 6, 5)
 _VLLM_SMALL_DEVICES: _EngineVersion = (0, 8, 3)
 """Version from which V1 takes fewer requests on small devices; before, warming up 1,024 ran out of memory."""
+_VLLM_FLASH_3: _EngineVersion = (0, 7, 0)
+"""Version from which vLLM takes FlashAttention-3 on Hopper (pull request 12093)."""
+_SGLANG_FLASH_3: _EngineVersion = (0, 4, 6)
+"""Version from which SGLang does; before, FlashInfer (issue 5064, April 2025)."""
 _SGLANG_BY_DEVICE: _EngineVersion = (0, 5, 0)
 _TENSORRT_LLM_SMALL_BLOCKS: _EngineVersion = (0, 18, 0)
 _TRANSFORMERS_GPTQMODEL: _EngineVersion = (4, 48, 0)
@@ -253,6 +260,7 @@ def _build_rules(name: EngineName | None, version: str | None) -> EngineRules:
                 memory_fraction=_VLLM_SHARE if number >= _VLLM_GRAPHS_CHARGED else 0.9,
                 keeps_reduced=_VLLM_FREE_MEMORY <= number < _VLLM_REDUCED_FREED,
                 padded_mxfp4=True,
+                native_attention=number >= _VLLM_FLASH_3,
                 mixes_prefill=not is_vllm_v0(version),
                 chunks_prefill=not is_vllm_v0(version),
             )
@@ -272,6 +280,7 @@ def _build_rules(name: EngineName | None, version: str | None) -> EngineRules:
                 memory_fraction=0.88,
                 block_tokens=1,
                 wide_states=True,
+                native_attention=number >= _SGLANG_FLASH_3,
                 mixes_prefill=False,
                 ranks_share_tokens=True,
             )
@@ -287,6 +296,7 @@ def _build_rules(name: EngineName | None, version: str | None) -> EngineRules:
                 element_bytes=4,
                 wide_states=True,
                 logit_bytes=4,
+                native_attention=False,
                 scores_kept=_has_stored_scores(version),
             )
         case EngineName.TRANSFORMERS:
@@ -304,6 +314,7 @@ def _build_rules(name: EngineName | None, version: str | None) -> EngineRules:
                 keeps_tied_copy=True,
                 unpacks_gptq=number < _TRANSFORMERS_GPTQMODEL,
                 rotary_tables=number < _TRANSFORMERS_LAST_LOGITS,
+                native_attention=False,
                 mixes_prefill=False,
                 chunks_prefill=False,
                 static_batches=True,
