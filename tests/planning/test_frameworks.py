@@ -303,3 +303,23 @@ class TestTorchtitan:
         offload = torchtitan().offload._replace(activations=TrainingStateLocation.CPU)
         kept = compute_stage_memory(LLAMA_31_8B, torchtitan(offload=offload), stages_of(), 0).stored.linear
         assert kept > 2 * 8 * 2 * H
+
+
+class TestCompilers:
+    @pytest.mark.parametrize(
+        ("framework", "weights", "master"),
+        [
+            # weight_dtype of MaxText's base.yml is float32.
+            (Framework.MAXTEXT, "fp32", None),
+            # use_fp32_optimizer of the tutorials of NeuronX Distributed.
+            (Framework.NEURONX_DISTRIBUTED, "bf16", "fp32"),
+        ],
+    )
+    def test_parameters_take_16_bytes(self, framework, weights, master):
+        recipe = resolve_recipe(TRAINING_RECIPES[TrainingPrecision.BF16], framework)
+        assert recipe.weights == weights
+        assert recipe.master == master
+        stage = estimate_training_memory(LLAMA_31_8B, under(framework, "bf16"), ONE)[0]
+        held = stage.state
+        total = held.weights + held.gradients + held.master_weights + held.optimizer_states
+        assert total / LLAMA_31_8B.parameter_count == pytest.approx(16.0, rel=1e-3)

@@ -39,10 +39,12 @@ FUSION: Mapping[Framework, OperatorFusion] = {
     Framework.TORCHTUNE: OperatorFusion.EAGER,
     Framework.LITGPT: OperatorFusion.EAGER,
     Framework.TRANSFORMERS: OperatorFusion.EAGER,
+    Framework.MAXTEXT: OperatorFusion.COMPILED,
+    Framework.NEURONX_DISTRIBUTED: OperatorFusion.COMPILED,
 }
 """Default fusion of memory-bound operators by framework: Megatron has the kernels of Apex and Transformer
 
-Engine, PyTorch runs one kernel per step.
+Engine, PyTorch runs one kernel per step, XLA and the compiler of Neuron fuse chains.
 """
 
 

@@ -34,6 +34,8 @@ class Framework(StrEnum):
     LITGPT = "litgpt"
     INTERNEVO = "internevo"
     TRANSFORMERS = "transformers"
+    MAXTEXT = "maxtext"
+    NEURONX_DISTRIBUTED = "neuronx_distributed"
 
 
 class RecipeState(StrEnum):
@@ -148,6 +150,8 @@ TRAITS = {
     Framework.TRANSFORMERS: _PYTORCH._replace(
         eager_norms=True, eager_scores=True, gradient_buckets=True, logit_bytes=12.0
     ),
+    Framework.MAXTEXT: FrameworkTraits(state=RecipeState.WIDE, fused_gates=True, scales_inputs=False),
+    Framework.NEURONX_DISTRIBUTED: FrameworkTraits(fused_gates=True, recomputes_attention=True),
 }
 """Logits: Megatron exponentiates and differentiates FP32 logits in place (4 bytes beside the narrow ones);
 the cross-entropy of PyTorch holds log-probabilities, their gradient and that of the logits (12), beside the
@@ -156,6 +160,9 @@ exponentials as well (4 more). DeepSpeed's ZeRO flattens 16-bit gradients and wi
 for its step (2 + 4); its buckets are 5e8 elements to reduce and 5e8 to gather by default. PyTorch's
 Adam takes the root of the second moment as a copy; fused, as torchtune does it, it does not. Before
 PyTorch 2.1 it takes a second one for the denominator, and InternEvo widens the 16-bit gradients beside them.
+MaxText keeps FP32 weights (``weight_dtype``) and computes in ``dtype``; its blocks are compiled. NeuronX
+Distributed follows Megatron-LM: its ZeRO-1 optimizer keeps FP32 master weights, and its selective
+checkpointing recomputes the attention core.
 """
 
 
@@ -185,11 +192,17 @@ LAYOUTS = {
     Framework.LITGPT: FrameworkLayouts(_ALL_STATE),
     Framework.INTERNEVO: FrameworkLayouts(_STATES_ONLY, tensor=True, pipeline=True, interleaved=True),
     Framework.TRANSFORMERS: FrameworkLayouts((Sharding.NONE, *_ALL_STATE)),
+    Framework.MAXTEXT: FrameworkLayouts(_ALL_STATE, tensor=True, pipeline=True, interleaved=True),
+    Framework.NEURONX_DISTRIBUTED: FrameworkLayouts(
+        _STATES_ONLY, tensor=True, pipeline=True, interleaved=True
+    ),
 }
 """The documentation of each framework: the distributed optimizer of Megatron Core (ZeRO 1); the stages of
 DeepSpeed without its pipeline engine, which takes ZeRO 1 only; DistributedDataParallel, which keeps all state
 on every device; FSDP, which shards all of it; ``parallel_dims`` of torchtitan; the recipes of torchtune;
-``fsdp`` and DDP of the Trainer of transformers."""
+``fsdp`` and DDP of the Trainer of transformers; ``ici_fsdp_parallelism``, ``ici_tensor_parallelism`` and
+``ici_pipeline_parallelism`` of MaxText, whose pipelines are circular; tensor and pipeline parallelism and the
+ZeRO-1 optimizer of NeuronX Distributed, whose pipelines have ``virtual_pipeline_size``."""
 
 
 def resolve_recipe(recipe: TrainingRecipe, framework: Framework) -> TrainingRecipe:
