@@ -60,11 +60,17 @@ def usd(amount: str, currency: str = "USD") -> dict[str, str]:
 
 
 def chosen_workload(asked: dict[str, Any], answer: dict[str, Any]) -> dict[str, Any]:
-    """The workload of a question with what its answer chose: micro-batch and recomputation, or the share."""
+    """The workload of a question with what its answer chose.
+
+    These are micro-batch, micro-batches and recomputation, or the share of the memory.
+    """
     filled = {default["pointer"]: default["value"] for default in answer["defaults"]}
     workload = dict(asked["workload"])
     if "/workload/micro_batch_size" in filled:
         workload["micro_batch_size"] = int(filled["/workload/micro_batch_size"])
+    if "/workload/global_batch_size" in filled:
+        held = workload["micro_batch_size"] * answer["parallelism"]["data"]
+        workload["gradient_accumulation_steps"] = int(filled["/workload/global_batch_size"]) // held
     if "/workload/recomputation" in filled:
         workload["recomputation"] = {"strategy": filled["/workload/recomputation"]}
     if "/workload/memory_fraction" in filled:

@@ -56,6 +56,10 @@ CONFIG = {"source": "huggingface_config", "config": {"model_type": "llama"}}
 LAYER = {"kind": "normalization", "size": 64}
 
 
+TRAINED = {**SERVED, "workload": {"kind": "training"}}
+SIZED = {**SERVED, "workload": {"kind": "training", "micro_batch_size": 1}}
+
+
 def site(**members):
     return {**BILL, "site": {"time_zone": "America/Chicago", **members}}
 
@@ -76,6 +80,8 @@ LONG = {
             },
         },
     ),
+    "a training run that leaves its layout open": ("memory", TRAINED),
+    "a pipeline without a schedule": ("memory", {**SIZED, "parallelism": {"pipeline": 8}}),
     "a tariff": ("utility-bill", site(electricity={"tariff_id": "pge-e19-secondary-2017"})),
     "a site of the catalog": ("utility-bill", site(site_id="aws-fleet")),
     "a load beside the run": (
@@ -102,6 +108,7 @@ class TestWhichTakeLong:
         ("operation", "body"),
         [
             *((name, EXAMPLES[f"estimate_{name.replace('-', '_')}"]) for name in ESTIMATES),
+            ("memory", SIZED),
             ("throughput", SERVED),
             ("cost", SERVED),
             ("utility-bill", SERVED),
@@ -116,8 +123,11 @@ class TestWhichTakeLong:
         ("workload", "most"),
         [
             ({"kind": "inference"}, MOST_SHORT_LAYERS),
-            ({"kind": "training"}, MOST_SHORT_TRAINED),
-            ({"kind": "training", "adaptation": {"kind": "qlora"}}, MOST_SHORT_ADAPTED),
+            ({"kind": "training", "micro_batch_size": 1}, MOST_SHORT_TRAINED),
+            (
+                {"kind": "training", "micro_batch_size": 1, "adaptation": {"kind": "qlora"}},
+                MOST_SHORT_ADAPTED,
+            ),
         ],
     )
     def test_a_model_of_many_layers(self, snapshot, workload, most):

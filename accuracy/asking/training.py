@@ -72,11 +72,13 @@ def _total_tokens(row: MeasuredRow) -> int:
 
 
 def training_layout(row: MeasuredRow) -> dict[str, Any]:
-    """Returns the training members of a layout."""
+    """Returns the training members of a layout.
+
+    A run whose source says nothing of sharding or of sequence parallelism had neither. A schedule that is not
+    stated is left to the service.
+    """
     stated = row.layout or documented(row).layout
-    layout: dict[str, Any] = {}
-    if stated.get("sharding", "none") != "none":
-        layout["sharding"] = stated["sharding"]
+    layout: dict[str, Any] = {"sharding": stated.get("sharding", "none"), "sequence_parallel": False}
     group = stated.get("zero_group") or stated.get("sharding_group_size")
     if group and stated.get("sharding") == "hybrid":
         layout["sharding_group_size"] = int(group)

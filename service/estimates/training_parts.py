@@ -2,6 +2,7 @@
 
 from service.estimates.scaling import add_scaling
 from service.estimates.serving_parts import to_advice, to_bottleneck, to_phase
+from service.planning.cases import NaiveLayout
 from service.planning.estimates import TrainingRun
 from service.planning.estimates.advice import Advice
 from service.planning.estimates.compression import estimate_compression
@@ -21,7 +22,8 @@ from service.planning.operators import TimeBound
 from service.planning.quantity import assumed
 from service.planning.training import ModelledTime, TrainingTime
 from service.resolve.catalog import CatalogView
-from service.schemas.answer import to_integer, to_quantities, to_quantity
+from service.schemas.answer import to_integer, to_parallelism, to_quantities, to_quantity
+from service.schemas.answers import NaiveLayout as NaiveLayoutAnswer
 from service.schemas.answers import OperatorEstimate, ThroughputEstimate
 from service.schemas.estimates import ThroughputEstimateRequest
 from service.schemas.run_answers import (
@@ -54,11 +56,22 @@ def add_training(
     if rollout is not None:
         answer["rollout"] = to_quantities(rollout)
     answer.update(_to_interruption_parts(run.interruptions))  # type: ignore[typeddict-item]
+    if run.case.naive is not None and run.case.assumed is None:
+        answer["naive_layout"] = _to_naive_layout(run.case.naive)
     hints = list_recipe_hints(run.case)
     if hints:
         answer["hints"] = [to_quantities(hint) for hint in hints]
     if run.time:
         _add_step(answer, run, run.time, explain=question.explain)
+
+
+def _to_naive_layout(naive: NaiveLayout) -> NaiveLayoutAnswer:
+    return {
+        "parallelism": to_parallelism(naive.layout, chosen=True),
+        "micro_batch_size": naive.micro_batch_size,
+        "recomputation": naive.recomputation,
+        "step_time_ratio": naive.time_ratio,
+    }
 
 
 def _add_step(

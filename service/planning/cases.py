@@ -24,7 +24,7 @@ from service.planning.parallelism import Parallelism
 from service.planning.quantity import Quantity
 from service.planning.software.engines import EngineSettings
 from service.planning.training.data_pipeline import DataPipeline
-from service.planning.workload import InferenceWorkload, TrainingWorkload
+from service.planning.workload import InferenceWorkload, Recomputation, TrainingWorkload
 
 
 class AssumedShares(NamedTuple):
@@ -99,6 +99,16 @@ class BaseCase:
         return self.cluster.accelerator.id or None
 
 
+class NaiveLayout(NamedTuple):
+    """The first layout that fits in the order of practice, which the chosen one is compared with."""
+
+    layout: Parallelism
+    micro_batch_size: int
+    recomputation: Recomputation
+    time_ratio: float
+    """Time of a step on it over the time of a step on the chosen layout."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingCase(BaseCase):
     """A model in training. For a model that is asked by the sample, each token stands for one sample."""
@@ -120,6 +130,8 @@ class TrainingCase(BaseCase):
     learning_rate: KnownLearningRate | None = None
     framework_name: str = ""
     """Name of the framework in the question, in one spelling."""
+    naive: NaiveLayout | None = None
+    """Layout that a search was compared with."""
 
     @property
     def step_sequences(self) -> int:

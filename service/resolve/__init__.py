@@ -28,12 +28,13 @@ from service.planning.memory.layout import select_inference_layout
 from service.planning.notes import AnswerNotes
 from service.planning.parallelism import Parallelism
 from service.planning.workload import InferenceWorkload
+from service.resolve.batch import fill_global_batch
 from service.resolve.catalog import CatalogView
 from service.resolve.configuration import TrainingSite, choose_training
 from service.resolve.disaggregated import resolve_decode_layout, resolve_disaggregation
 from service.resolve.hardware import resolve_cluster
 from service.resolve.host import note_host
-from service.resolve.layout import check_serving, check_shapes, resolve_layout
+from service.resolve.layout import check_serving, check_shapes, list_open_members, resolve_layout
 from service.resolve.load import resolve_levels, resolve_solver
 from service.resolve.model import ResolvedModel, resolve_model
 from service.resolve.open_serving import complete_service, fill_engine
@@ -224,6 +225,8 @@ class _ResolvedCluster(NamedTuple):
     """Devices that train or serve. Devices that only generate rollouts for a policy are not among them."""
     catalog: CatalogView
     notes: AnswerNotes
+    opened: frozenset[str] = frozenset()
+    """Members of the layout that the question leaves open."""
 
     @property
     def devices(self) -> int:
@@ -250,9 +253,10 @@ def _resolve_site(
     given, working = question.workload, cluster
     if cluster and isinstance(given, TrainingWorkloadInput):
         working = select_training_cluster(given.rollout, given.objective, cluster)
-    layout = None
+    layout, opened = None, frozenset[str]()
     if question.parallelism is not MISSING:
         layout = resolve_layout(question.parallelism, working)
+        opened = list_open_members(question.parallelism, layout)
         check_shapes(layout, model.profile)
         if working and layout.tensor > working.accelerators_per_node:
             notes.warn(
@@ -264,11 +268,11 @@ def _resolve_site(
         layout = resolve_decode_layout(
             given.disaggregated, question.parallelism, model.profile, working, notes
         )
-    return _ResolvedCluster(model, layout, cluster, working, catalog, notes)
+    return _ResolvedCluster(model, layout, cluster, working, catalog, notes, opened)
 
 
 def _resolve_training(given: TrainingWorkloadInput, site: _ResolvedCluster) -> TrainingCase:
-    model, layout, _, _, catalog, notes = site
+    model, layout, _, _, catalog, notes, opened = site
     if model.stored is not None or model.unreadable is not None:
         notes.warn(
             "QUANTIZATION_NOT_READ",
@@ -279,8 +283,10 @@ def _resolve_training(given: TrainingWorkloadInput, site: _ResolvedCluster) -> T
     check_adaptation(training, model)
     sampled = resolve_training_sample(model.profile, training, given, notes)
     usable = get_usable_bytes(site.cluster, training)
-    where = TrainingSite(site.named, site.devices, site.per_node, usable, layout)
-    chosen, workload = choose_training(given, sampled, where, catalog, notes)
+    where = TrainingSite(site.named, site.devices, site.per_node, usable, layout, opened)
+    given = fill_global_batch(given, sampled, where, notes)
+    choice, naive = choose_training(given, sampled, where, catalog, notes)
+    chosen, workload = choice.layout, choice.workload
     laid_out = apply_layout(workload, given, chosen)
     if laid_out is None:
         raise PlanningError(
@@ -312,6 +318,7 @@ def _resolve_training(given: TrainingWorkloadInput, site: _ResolvedCluster) -> T
         total_tokens=total,
         learning_rate=resolve_learning_rate(given),
         framework_name=get_software_name(given),
+        naive=naive,
     )
 
 
@@ -321,7 +328,7 @@ class _ResolvedInference(NamedTuple):
 
 
 def _resolve_inference(given: InferenceWorkloadInput, site: _ResolvedCluster) -> _ResolvedInference:
-    model, layout, named, _, catalog, notes = site
+    model, layout, named, _, catalog, notes, _ = site
     is_engine_open = given.engine is MISSING
     given = fill_engine(given, model.profile, notes)
     if layout is not None:

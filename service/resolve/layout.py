@@ -1,5 +1,7 @@
 """Resolution of the layout of a question, checked against cluster and model."""
 
+from typing import Final
+
 from pydantic import MISSING
 
 from service.planning.errors import PlanningError
@@ -9,9 +11,13 @@ from service.planning.notes import AnswerNotes
 from service.planning.parallelism import Parallelism, PipelineSchedule, Sharding, check_layout
 from service.schemas.references import ParallelismInput
 
+_CHOSEN_MEMBERS: Final = ("sequence_parallel", "sharding", "pipeline_schedule", "virtual_stages")
+LEAST_VIRTUAL_STAGES: Final = 2
+"""Virtual stages of an interleaved pipeline whose number is open and cannot be chosen by time."""
+
 
 def resolve_layout(given: ParallelismInput, cluster: Cluster | None) -> Parallelism:
-    """Returns the layout of a question, with a default data-parallel degree.
+    """Returns the layout of a question with defaults for the members that it leaves open.
 
     Refuses one that does not fit.
     """
@@ -20,21 +26,54 @@ def resolve_layout(given: ParallelismInput, cluster: Cluster | None) -> Parallel
     if data is MISSING:
         # Devices that remain; the check of the product refuses a remainder.
         data = max(1, cluster.accelerator_count // held) if cluster else 1
+    schedule, stages = _resolve_schedule(given)
     layout = Parallelism(
         tensor=given.tensor,
         pipeline=given.pipeline,
         data=data,
         context=given.context,
         expert=given.expert,
-        sequence_parallel=given.sequence_parallel,
-        sharding=given.sharding,
+        sequence_parallel=False if given.sequence_parallel is MISSING else given.sequence_parallel,
+        sharding=Sharding.NONE if given.sharding is MISSING else given.sharding,
         sharding_group_size=None if given.sharding_group_size is MISSING else given.sharding_group_size,
-        pipeline_schedule=given.pipeline_schedule,
-        virtual_stages=given.virtual_stages,
+        pipeline_schedule=schedule,
+        virtual_stages=stages,
         expert_tensor=None if given.expert_tensor is MISSING else given.expert_tensor,
     )
     check_layout(layout, device_count=cluster.accelerator_count if cluster else layout.devices)
     return layout
+
+
+def _resolve_schedule(given: ParallelismInput) -> tuple[PipelineSchedule, int]:
+    """Returns schedule and virtual stages: each follows from the other if one is open, else 1F1B."""
+    stages = 1 if given.virtual_stages is MISSING else given.virtual_stages
+    if given.pipeline_schedule is MISSING:
+        return (PipelineSchedule.INTERLEAVED if stages > 1 else PipelineSchedule.ONE_F_ONE_B), stages
+    if given.pipeline_schedule is PipelineSchedule.INTERLEAVED and given.virtual_stages is MISSING:
+        stages = LEAST_VIRTUAL_STAGES
+    return given.pipeline_schedule, stages
+
+
+def find_unstated(given: ParallelismInput) -> frozenset[str]:
+    """Returns the members of a layout that may be chosen and that the question does not state."""
+    return frozenset(name for name in _CHOSEN_MEMBERS if getattr(given, name) is MISSING)
+
+
+def list_open_members(given: ParallelismInput, layout: Parallelism) -> frozenset[str]:
+    """Returns the unstated members that have a meaning on a layout.
+
+    Schedule and virtual stages follow from each other: of two that are open, both are.
+    """
+    unstated = find_unstated(given)
+    is_staged = layout.pipeline > 1 and "virtual_stages" in unstated
+    is_interleaved = layout.pipeline_schedule is PipelineSchedule.INTERLEAVED
+    meant = {
+        "sequence_parallel": layout.tensor > 1,
+        "sharding": layout.replicas > 1,
+        "pipeline_schedule": is_staged,
+        "virtual_stages": is_staged and ("pipeline_schedule" in unstated or is_interleaved),
+    }
+    return frozenset(name for name in unstated if meant[name])
 
 
 def check_shapes(layout: Parallelism, profile: ModelProfile) -> None:

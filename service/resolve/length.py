@@ -10,6 +10,7 @@ from pydantic import MISSING
 
 from service.planning.workload import AdaptationKind
 from service.resolve.catalog import CatalogView
+from service.resolve.layout import find_unstated
 from service.schemas.estimates import (
     MemoryEstimateRequest,
     RunEstimateRequest,
@@ -36,8 +37,8 @@ def is_long(
     """Returns true if one of the four questions may take over 20 ms.
 
     These have a long body, a model given by its configuration or its layers, a model with many layers (fewer
-    where it is trained), an open layout of a service or of a training run with a stated batch, a scaling
-    curve, a simulation, disaggregated serving, a site of the catalog, a tariff, or a load beside the run.
+    where it is trained), an open layout of a service or of a training run, a scaling curve, a simulation,
+    disaggregated serving, a site of the catalog, a tariff, or a load beside the run.
     """
     return (
         body_bytes > MOST_SHORT_BYTES
@@ -77,15 +78,16 @@ def _is_searched(question: MemoryEstimateRequest | RunEstimateRequest) -> bool:
 
 
 def _has_open_layout(question: MemoryEstimateRequest | RunEstimateRequest) -> bool:
-    """Returns true if the layout of a service or of a training run is searched."""
-    workload, cluster = question.workload, question.cluster
-    if cluster is MISSING or question.parallelism is not MISSING:
+    """Returns true if the layout of a service or of a training run, or a member of it, is searched."""
+    workload, layout, cluster = question.workload, question.parallelism, question.cluster
+    if cluster is MISSING or isinstance(question.model, ParameterCountModel):
         return False
-    if isinstance(question.model, ParameterCountModel):
-        return False
-    if isinstance(workload, TrainingWorkloadInput):
-        return workload.global_batch_size is not MISSING
-    return cluster.accelerator_count > 1
+    if not isinstance(workload, TrainingWorkloadInput):
+        return layout is MISSING and cluster.accelerator_count > 1
+    if layout is not MISSING:
+        return bool(find_unstated(layout))
+    parts = (workload.micro_batch_size, workload.gradient_accumulation_steps)
+    return workload.global_batch_size is not MISSING or all(each is MISSING for each in parts)
 
 
 def _is_metered(site: RunSiteInput | MISSING) -> bool:

@@ -57,6 +57,9 @@ def resolve_training_workload(
         if given.recomputation is MISSING
         else given.recomputation
     )
+    if given.precision is MISSING:
+        reason = "the first of bf16, fp16 and fp32 that the accelerator has a rate for"
+        notes.fill("/workload/precision", resolve_precision(given, cluster).value, "service", reason)
     k = recomputation.k
     if (k is not MISSING) != (recomputation.strategy is Recomputation.EVERY_K):
         detail = "k must be given with the strategy every_k, and only with it"
@@ -220,10 +223,16 @@ def _resolve_adaptation(given: AdaptationInput, notes: AnswerNotes) -> Adaptatio
     targets: frozenset[str] = frozenset({"query", "value"})
     if kind is AdaptationKind.QLORA:
         targets = LINEAR_NAMES
+    if kind in LOW_RANK and given.rank is MISSING:
+        notes.fill("/workload/adaptation/rank", str(rank), "service", "the default for low-rank matrices")
+    if kind in LOW_RANK and given.target_modules is MISSING:
+        named = "all_linear" if targets is LINEAR_NAMES else ", ".join(sorted(targets))
+        reason = "every matrix for qlora, else query and value (Dettmers et al. 2023; Hu et al. 2021)"
+        notes.fill("/workload/adaptation/target_modules", named, "service", reason)
     base = FrozenWeightFormat.NF4_DOUBLE if kind is AdaptationKind.QLORA else FrozenWeightFormat.PLAIN
     if given.target_modules is not MISSING:
-        named = frozenset(given.target_modules)
-        targets = named | LINEAR_NAMES if "all_linear" in named else named
+        chosen = frozenset(given.target_modules)
+        targets = chosen | LINEAR_NAMES if "all_linear" in chosen else chosen
     return Adaptation(
         kind,
         rank=given.rank if given.rank is not MISSING else rank,

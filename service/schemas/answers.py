@@ -5,6 +5,7 @@ from typing import Literal, NotRequired
 from typing_extensions import TypedDict
 
 from service.planning.parallelism import PipelineSchedule, Sharding
+from service.planning.workload import Recomputation
 from service.schemas.base import (
     AnswerWarning,
     EstimateAdvice,
@@ -305,6 +306,20 @@ class ThroughputRates(TypedDict):
     """The model's own operations without the scores that a causal mask hides."""
 
 
+class NaiveLayout(TypedDict):
+    """The first layout that fits in the order of practice, which the chosen one is compared with."""
+
+    parallelism: ParallelismDegrees
+    """The layout."""
+    micro_batch_size: Integer
+    """Sequences that a replica processes at a time on it."""
+    recomputation: Recomputation
+    """Activations that it recomputes."""
+    step_time_ratio: float
+    """Time of a step on it over the time of a step on the chosen layout: the gain of the choice. Below 1 if
+    it leaves less memory free than the chosen layout has to."""
+
+
 class ThroughputEstimate(BaseEstimate, ThroughputRates, TrainingEstimateParts, ServingEstimateParts):
     """Speed of a training run or of a served model, and its limits."""
 
@@ -314,6 +329,9 @@ class ThroughputEstimate(BaseEstimate, ThroughputRates, TrainingEstimateParts, S
     """Figures of forward passes. Present if each request is a forward pass."""
     disaggregation: NotRequired[DisaggregationEstimate]
     """Figures of disaggregated serving. Present if prefill and decode have replicas of their own."""
+    naive_layout: NotRequired[NaiveLayout]
+    """Layout that the chosen one is compared with. Present if the service chose the layout by time and a
+    naive one fits."""
     bottleneck: NotRequired[Bottleneck]
     """Limit of the speed."""
     operators: NotRequired[list[OperatorEstimate]]

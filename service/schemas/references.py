@@ -190,16 +190,20 @@ class ParallelismInput(StrictModel):
     expert_tensor: Degree | MISSING = MISSING
     """Devices that each expert of a served model is divided over, out of the tensor x expert devices that
     hold all experts. Defaults to `tensor`."""
-    sequence_parallel: bool = False
-    """True if tensor parallelism also divides the activations between layers."""
-    sharding: Sharding = Sharding.NONE
-    """Part of the training state that is sharded over the replicas."""
+    sequence_parallel: bool | MISSING = MISSING
+    """True if tensor parallelism also divides the activations between layers. Defaults to the way of the
+    framework, else to the fastest way that fits, else to false."""
+    sharding: Sharding | MISSING = MISSING
+    """Part of the training state that is sharded over the replicas. Defaults to the way of the framework,
+    else to the fastest that fits, else to none."""
     sharding_group_size: Degree | MISSING = MISSING
     """Devices that together hold one copy of the state. Required for hybrid sharding."""
-    pipeline_schedule: PipelineSchedule = PipelineSchedule.ONE_F_ONE_B
-    """Order in which the micro-batches pass the pipeline."""
-    virtual_stages: Degree = 1
-    """Parts of the model on each pipeline device."""
+    pipeline_schedule: PipelineSchedule | MISSING = MISSING
+    """Order in which the micro-batches pass the pipeline. Defaults to the way of the framework, else to the
+    faster of one_f_one_b and interleaved that fits, else to one_f_one_b."""
+    virtual_stages: Degree | MISSING = MISSING
+    """Parts of the model on each pipeline device. Defaults to the fastest number for the interleaved
+    schedule, else to 1. More than 1 without a schedule means the interleaved one."""
 
 
 class ModelledEfficiency(StrictModel):

@@ -224,13 +224,13 @@ class TrainingWorkloadInput(StrictModel):
     """Content of a sample beside its tokens: sizes of pictures and videos, and the input of an encoder."""
     micro_batch_size: Degree | MISSING = MISSING
     """Sequences or other samples that a data-parallel replica processes at a time. For dpo, simpo and orpo:
-    pairs of them. Defaults to 1, or to the fastest that fits if the layout is open and global_batch_size is
-    given."""
+    pairs of them. Defaults to the fastest that fits if the layout is open, else to 1."""
     global_batch_size: PositiveInteger | MISSING = MISSING
-    """Sequences per optimizer step over all replicas."""
+    """Sequences per optimizer step over all replicas. Defaults to the batch of published runs of this kind if
+    there is a cluster and the question states neither micro-batch nor micro-batches."""
     gradient_accumulation_steps: Degree | MISSING = MISSING
-    """Micro-batches per optimizer step. Defaults to the number that follows from the global batch size.
-    Without one it is 1, or four for each pipeline stage."""
+    """Micro-batches per optimizer step. Defaults to the number that follows from the global batch size. With
+    a micro-batch alone it is 1, or four for each pipeline stage."""
     precision: TrainingPrecision | MISSING = MISSING
     """Number format of training. All but fp32, tf32 and pure_bf16 keep an FP32 master copy in the way of the
     framework. Defaults to bf16; on an accelerator without a bf16 rate to fp16, then to fp32."""
@@ -259,7 +259,8 @@ class TrainingWorkloadInput(StrictModel):
     """Computation of the loss from the logits: all in FP32 (`fp32`), all at the width of the activations
     (`narrow`), in eight parts (`chunked`), or without storing logits (`fused`)."""
     recomputation: RecomputationInput | MISSING = MISSING
-    """Activations that the backward pass recomputes. Defaults to the fastest strategy that fits."""
+    """Activations that the backward pass recomputes. Defaults to the way of the framework, else to the
+    fastest strategy that fits."""
     adaptation: AdaptationInput = AdaptationInput(kind=AdaptationKind.FULL)
     """Parameters that are trained. Defaults to all."""
     objective: TrainingObjective = TrainingObjective.PRETRAINING
@@ -297,9 +298,9 @@ class TrainingWorkloadInput(StrictModel):
     total_samples: PositiveInteger | MISSING = MISSING
     """Sequences of the whole run."""
     framework: SoftwareVersion | MISSING = MISSING
-    """Framework of the run: megatron_lm, megatron_deepspeed, deepspeed, ddp, fsdp, torchtitan, torchtune,
-    litgpt, internevo or transformers. Another name gives a warning, and memory follows the precision
-    alone."""
+    """Framework of the run: megatron_lm, megatron_core, megatron_deepspeed, deepspeed, ddp, fsdp, torchtitan,
+    torchtune, litgpt, internevo, transformers, maxtext or neuronx_distributed. Another name gives a warning,
+    and memory follows the precision alone."""
 
 
 class ServingEngineInput(StrictModel):

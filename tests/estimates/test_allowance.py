@@ -65,7 +65,9 @@ def site(tariff=TERMS, **members):
 
 
 def run(tokens, **members):
-    asked = question("llama-3.1-8b", "h100-sxm", 64, total_tokens=int(tokens), sequence_length=4096)
+    asked = question(
+        "llama-3.1-8b", "h100-sxm", 64, total_tokens=int(tokens), sequence_length=4096, micro_batch_size=1
+    )
     return {**asked, "starts_at": "2026-01-03T00:00:00Z", **members}
 
 

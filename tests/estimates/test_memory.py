@@ -79,8 +79,8 @@ MOST_REQUESTS = 1_000_000
 """More cannot be asked."""
 
 
-KEPT = {"recomputation": {"strategy": "none"}}
-"""All activations are kept, whether they fit or not."""
+KEPT = {"recomputation": {"strategy": "none"}, "micro_batch_size": 1}
+"""All activations of one sequence are kept, whether they fit or not."""
 
 
 def total(answer):
@@ -403,8 +403,10 @@ class TestAdaptation:
 
 class TestOffload:
     def test_what_leaves_the_device_is_on_the_host(self, snapshot):
-        here = ask(snapshot, "memory", question("llama-2-7b", "mi300x"))
-        there = ask(snapshot, "memory", question("llama-2-7b", "mi300x", offload={"optimizer": "cpu"}))
+        here = ask(snapshot, "memory", question("llama-2-7b", "mi300x", **KEPT))
+        there = ask(
+            snapshot, "memory", question("llama-2-7b", "mi300x", **KEPT, offload={"optimizer": "cpu"})
+        )
         assert "host" not in here
         parts = {part["name"]: part["bytes"] for part in here["per_device"]["components"]}
         moved = parts["master_weights"] + parts["optimizer_states"]
@@ -750,7 +752,7 @@ def test_the_largest_micro_batch_of_samples_fits_and_no_larger_one(snapshot, nam
     workload = {**KEPT, **workload}
     most = ask(snapshot, "memory", published(name, **workload))["limits"]["max_micro_batch_size"]
     fits = [
-        ask(snapshot, "memory", published(name, **workload, micro_batch_size=size))["fits"]
+        ask(snapshot, "memory", published(name, **{**workload, "micro_batch_size": size}))["fits"]
         for size in (most, most + 1)
     ]
     assert most > 1

@@ -447,7 +447,8 @@ class TestGiven:
         assert [row.candidate.name for row in rows if row.candidate.cost == ours.cost] == ["ours"]
 
     def test_one_that_does_not_fit_says_why_and_has_no_place(self):
-        of = self.given(parallelism={"data": 32}, workload={**GIVEN["workload"], "micro_batch_size": 8})
+        whole = {"data": 32, "sharding": "none"}
+        of = self.given(parallelism=whole, workload={**GIVEN["workload"], "micro_batch_size": 8})
         found = outcome(of, each=1)
         ranking = rank_candidates(of, found)
         [given] = ranking.given

@@ -74,7 +74,13 @@ OWN_RUN = {
     "model": {"source": "catalog", "id": "llama-3.1-8b"},
     "cluster": {"accelerator": {"source": "catalog", "id": "h100-sxm"}, "accelerator_count": 16},
     "workload": {"kind": "training", "sequence_length": 4096, "global_batch_size": 64, "micro_batch_size": 2},
-    "parallelism": {"tensor": 2, "pipeline": 2, "sequence_parallel": True, "sharding": "zero_1"},
+    "parallelism": {
+        "tensor": 2,
+        "pipeline": 2,
+        "sequence_parallel": True,
+        "sharding": "zero_1",
+        "pipeline_schedule": "one_f_one_b",
+    },
 }
 
 

@@ -189,3 +189,219 @@ def test_an_unknown_link_is_no_rate():
     assert (
         refusal(shipped(), "throughput", trained("llama-3.1-8b", "a100-pcie-80gb", 64))[0] == "LINK_UNKNOWN"
     )
+
+
+# --- what a stated layout leaves open ---------------------------------------------------------------------
+
+STAGED = {"tensor": 8, "pipeline": 4, "data": 2, "sequence_parallel": True, "sharding": "zero_1"}
+
+
+def staged(framework=None, *, layout=STAGED, **workload):
+    """A question about a stated pipeline."""
+    named = {} if framework is None else {"framework": {"name": framework}}
+    return {**trained("llama-3.1-70b", "h100-sxm", 64, **named, **workload), "parallelism": layout}
+
+
+def test_a_pipeline_without_a_schedule_is_interleaved_where_the_framework_can():
+    """Narayanan et al. 2021, section 2.2: v chunks divide the bubble by v."""
+    answer = ask(shipped(), "throughput", staged("megatron_core", micro_batch_size=1))
+    layout = answer["parallelism"]
+    assert layout["pipeline_schedule"] == "interleaved"
+    assert layout["virtual_stages"] in (2, 4)
+    assert filled(answer)["/parallelism/pipeline_schedule"] == "interleaved"
+    assert filled(answer)["/parallelism/virtual_stages"] == str(layout["virtual_stages"])
+    plain = {**STAGED, "pipeline_schedule": "one_f_one_b"}
+    stated = ask(shipped(), "throughput", staged("megatron_core", layout=plain, micro_batch_size=1))
+    assert "/parallelism/pipeline_schedule" not in filled(stated)
+    assert answer["step_seconds"]["value"] < stated["step_seconds"]["value"]
+
+
+@pytest.mark.parametrize(
+    ("framework", "pipeline", "batch"),
+    [
+        ("megatron_deepspeed", 4, 1024),
+        # 12 micro-batches are no whole groups of 8 stages.
+        ("megatron_core", 8, 12),
+    ],
+)
+def test_a_pipeline_that_cannot_be_interleaved_is_1f1b(framework, pipeline, batch):
+    """The framework has no such schedule, or the micro-batches come in no whole groups of stages."""
+    layout = {**STAGED, "pipeline": pipeline, "data": 8 // pipeline}
+    answer = ask(
+        shipped(), "throughput", staged(framework, layout=layout, global_batch_size=batch, micro_batch_size=1)
+    )
+    assert answer["parallelism"]["pipeline_schedule"] == "one_f_one_b"
+    assert filled(answer)["/parallelism/pipeline_schedule"] == "one_f_one_b"
+    assert "/parallelism/virtual_stages" not in filled(answer)
+
+
+def test_chunks_that_do_not_divide_the_blocks_are_not_chosen():
+    """Neither 32 blocks nor 34 with table and head are divided by 6 or 12 chunks."""
+    asked = {**trained("llama-3.1-8b", "h200-sxm", 24, 768), "parallelism": {"pipeline": 3}}
+    assert ask(shipped(), "throughput", asked)["parallelism"]["pipeline_schedule"] == "one_f_one_b"
+
+
+def test_virtual_stages_without_a_schedule_are_interleaved():
+    answer = ask(shipped(), "throughput", staged(layout={**STAGED, "virtual_stages": 5}))
+    assert answer["parallelism"]["pipeline_schedule"] == "interleaved"
+    assert answer["parallelism"]["virtual_stages"] == 5
+    assert "/parallelism/pipeline_schedule" not in filled(answer)
+
+
+def test_the_interleaved_schedule_without_virtual_stages_gets_their_number():
+    answer = ask(shipped(), "throughput", staged(layout={**STAGED, "pipeline_schedule": "interleaved"}))
+    assert filled(answer)["/parallelism/virtual_stages"] == str(answer["parallelism"]["virtual_stages"])
+    assert answer["parallelism"]["virtual_stages"] in (2, 4)
+
+
+def test_one_virtual_stage_contradicts_the_interleaved_schedule():
+    layout = {**STAGED, "pipeline_schedule": "interleaved", "virtual_stages": 1}
+    assert refusal(shipped(), "throughput", staged(layout=layout)) == (
+        "VIRTUAL_STAGES",
+        "/parallelism/virtual_stages",
+    )
+
+
+def test_a_layout_without_its_sharding_is_sharded_where_it_has_to_be():
+    tight = {**trained("llama-3.1-70b", "h100-sxm", 64), "parallelism": {"tensor": 8}}
+    answer = ask(shipped(), "memory", tight)
+    assert answer["fits"]
+    assert filled(answer)["/parallelism/sharding"] in ("zero_1", "zero_3")
+    whole = {**tight, "parallelism": {"tensor": 8, "sharding": "none"}}
+    assert not ask(shipped(), "memory", whole)["fits"]
+
+
+@pytest.mark.parametrize(
+    ("framework", "layout", "expected"),
+    [
+        (
+            "megatron_core",
+            {"tensor": 8},
+            {"/parallelism/sequence_parallel": "true", "/parallelism/sharding": "zero_1"},
+        ),
+        (
+            "torchtitan",
+            {"tensor": 8},
+            {
+                "/parallelism/sequence_parallel": "true",
+                "/parallelism/sharding": "zero_3",
+                "/workload/recomputation": "selective",
+            },
+        ),
+        ("torchtitan", {"pipeline": 4}, {"/parallelism/pipeline_schedule": "one_f_one_b"}),
+        ("torchtune", {"tensor": 8}, {"/workload/recomputation": "full"}),
+        ("maxtext", {}, {"/parallelism/sharding": "zero_3", "/workload/recomputation": "full"}),
+        (
+            "neuronx_distributed",
+            {"tensor": 8},
+            {
+                "/parallelism/sequence_parallel": "true",
+                "/parallelism/sharding": "zero_1",
+                "/workload/recomputation": "selective",
+            },
+        ),
+    ],
+)
+def test_documented_defaults_of_the_framework_come_before_the_search(framework, layout, expected):
+    asked = trained("llama-3.1-8b", "h200-sxm", 64, framework={"name": framework})
+    answer = ask(shipped(), "throughput", {**asked, "parallelism": layout})
+    by_framework = {
+        each["pointer"]: each["value"] for each in answer["defaults"] if each["rule"] == "framework"
+    }
+    assert expected.items() <= by_framework.items()
+
+
+def test_what_is_stated_comes_before_the_documented_default():
+    asked = trained(
+        "llama-3.1-8b",
+        "h200-sxm",
+        64,
+        framework={"name": "torchtitan"},
+        recomputation={"strategy": "none"},
+    )
+    layout = {"tensor": 8, "sequence_parallel": False, "sharding": "zero_1"}
+    answer = ask(shipped(), "throughput", {**asked, "parallelism": layout})
+    assert not {"/workload/recomputation", "/parallelism/sharding", "/parallelism/sequence_parallel"} & set(
+        filled(answer)
+    )
+    assert layout.items() <= answer["parallelism"].items()
+
+
+def test_a_documented_default_that_does_not_fit_gives_way_to_the_search():
+    """The Trainer of transformers recomputes nothing by default, which no device holds here."""
+    asked = trained(
+        "llama-3.1-8b", "h100-sxm", 8, 64, framework={"name": "transformers"}, sequence_length=8192
+    )
+    answer = ask(shipped(), "memory", asked)
+    rules = {each["pointer"]: each["rule"] for each in answer["defaults"]}
+    assert answer["fits"]
+    assert filled(answer)["/workload/recomputation"] != "none"
+    assert rules["/workload/recomputation"] == "search"
+
+
+@pytest.mark.parametrize(
+    ("framework", "accelerator", "shardings", "degrees"),
+    [
+        ("maxtext", "tpu-v5p", {"zero_3"}, {"virtual_stages": 1}),
+        ("neuronx_distributed", "trainium2", {"none", "zero_1"}, {"context": 1}),
+    ],
+)
+def test_frameworks_of_other_accelerators_get_layouts_that_they_can_run(
+    framework, accelerator, shardings, degrees
+):
+    asked = trained("llama-3.1-70b", accelerator, 128, framework={"name": framework})
+    answer = ask(shipped(), "throughput", asked)
+    assert "FRAMEWORK_UNKNOWN" not in codes(answer["warnings"])
+    assert answer["parallelism"]["sharding"] in shardings
+    assert degrees.items() <= answer["parallelism"].items()
+
+
+# --- the gain over the naive layout -----------------------------------------------------------------------
+
+
+def test_the_gain_is_that_of_asking_for_the_naive_layout():
+    asked = trained("llama-3.1-70b", "h100-sxm", 64)
+    answer = ask(shipped(), "throughput", asked)
+    naive = answer["naive_layout"]
+    again = {
+        **asked,
+        "parallelism": {name: value for name, value in naive["parallelism"].items() if name != "chosen"},
+        "workload": {
+            **asked["workload"],
+            "micro_batch_size": naive["micro_batch_size"],
+            "recomputation": {"strategy": naive["recomputation"]},
+        },
+    }
+    slower = ask(shipped(), "throughput", again)
+    ratio = slower["step_seconds"]["value"] / answer["step_seconds"]["value"]
+    assert naive["step_time_ratio"] == pytest.approx(ratio, rel=1e-9)
+    assert ratio > 1.1
+    assert ask(shipped(), "memory", again)["fits"]
+
+
+def test_a_stated_layout_has_no_naive_one():
+    assert "naive_layout" not in ask(shipped(), "throughput", staged("megatron_core"))
+    assert "naive_layout" not in ask(shipped(), "throughput", trained("llama-3.1-8b", "h200-sxm", 1))
+
+
+@pytest.mark.parametrize(
+    ("adaptation", "expected"),
+    [
+        ({"kind": "full"}, {"/workload/precision": "bf16"}),
+        (
+            {"kind": "lora"},
+            {"/workload/adaptation/rank": "16", "/workload/adaptation/target_modules": "query, value"},
+        ),
+        ({"kind": "qlora"}, {"/workload/adaptation/target_modules": "all_linear"}),
+    ],
+)
+def test_members_of_the_workload_that_are_filled_are_named(adaptation, expected):
+    answer = ask(shipped(), "memory", trained("llama-3.1-8b", "h200-sxm", 8, 64, adaptation=adaptation))
+    assert expected.items() <= filled(answer).items()
+    stated = {"kind": "lora", "rank": 8, "target_modules": ["query"]}
+    asked = trained("llama-3.1-8b", "h200-sxm", 8, 64, adaptation=stated, precision="bf16")
+    assert not set(filled(ask(shipped(), "memory", asked))) & {
+        "/workload/precision",
+        "/workload/adaptation/rank",
+        "/workload/adaptation/target_modules",
+    }

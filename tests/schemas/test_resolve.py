@@ -110,7 +110,7 @@ class TestBatch:
         return resolved(snapshot, body).workload.micro_batches
 
     def test_accumulation_follows_from_the_global_batch(self, snapshot):
-        assert self.batch(snapshot) == 1
+        assert self.batch(snapshot, micro_batch_size=1) == 1
         assert self.batch(snapshot, gradient_accumulation_steps=4) == 4
         assert self.batch(snapshot, global_batch_size=64) == 8
         assert self.batch(snapshot, global_batch_size=64, micro_batch_size=2) == 4
@@ -301,10 +301,11 @@ def test_nodes_follow_the_reference_server(snapshot):
 
 
 def test_training_defaults(snapshot):
-    """What a question leaves out: AdamW, mixed BF16, flash attention, nothing recomputed, 4096 tokens."""
+    """Left out are: AdamW, mixed BF16, flash attention, nothing recomputed, 4096 tokens, 2^19 a step."""
     found = resolved(snapshot, question("gpt2", "h100-sxm"))
     workload = found.workload
-    assert (workload.sequence_length, workload.micro_batch_size, workload.micro_batches) == (4096, 1, 1)
+    assert workload.sequence_length * workload.micro_batch_size * workload.micro_batches == 2**19
+    assert workload.sequence_length == 4096
     assert (workload.optimizer.value, workload.kernel.value) == ("adamw", "flash")
     assert workload.recomputation.value == "none"
     stage = estimate_training_memory(found.profile, workload, found.layout)[0]
