@@ -837,3 +837,15 @@ def test_bytes_of_a_token_on_a_device_are_the_models_over_its_layout(model, head
         cache = ask(shipped(), "memory", staged)["kv_cache"]
         whole = cache["bytes_per_token"] * min(tensor, 8) * 2
         assert whole == pytest.approx(cache["model_bytes_per_token"])
+
+
+def test_tables_of_a_recommender_are_not_gathered(snapshot):
+    """Naumov et al. 2019, section 3.2: features of samples are sent, rows of tables are not.
+
+    24.03e9 parameters of 16 bytes are 385 GB, 48 GB on each of 8 devices.
+    """
+    asked = question("dlrm-criteo-1tb", "h100-sxm", 8, micro_batch_size=8192)
+    answer = ask(snapshot, "memory", {**asked, "parallelism": {"data": 8, "sharding": "zero_3"}})
+    parts = {part["name"]: part["bytes"] for part in answer["per_device"]["components"]}
+    assert answer["fits"]
+    assert parts.get("gathered_weights", 0) < 1e9
