@@ -18,8 +18,6 @@ from service.app.settings import Settings
 from service.approvals import service as approvals
 from service.approvals.links.schemas import ApprovalLinkRequest
 from service.approvals.links.service import Links
-from service.approvals.policies import service as policies
-from service.approvals.policies.schemas import ApprovalPolicyRequest
 from service.audit.service import WriteContext, Writes
 from service.auth.schemas import ApiKeyRequest, TenantRequest
 from service.auth.service import ApiKeys, KeyWrite, create_tenant
@@ -47,6 +45,8 @@ from service.planning.hardware.calibration import OperatorQuantity
 from service.planning.hardware.calibration.measured import DeviceCalibration, MeasuredFigure, MeasuredScope
 from service.plans import stored as plans
 from service.plans.service import prepare_pieces
+from service.policies import service as policies
+from service.policies.schemas import ApprovalPolicyRequest
 from service.protocol.nodes import NodeEnrolmentRequest
 from service.protocol.results import BenchmarkResultReport
 from service.quotes import service as quotes

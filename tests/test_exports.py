@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from service.app.examples import EXAMPLES
 from service.formats.focus import strip_apostrophe
 from service.kit.http.csv_tables import neutralize_text, render_csv
-from tests.approvals.bills import bill, imported, row
-from tests.approvals.test_budgets import budget
 from tests.benchmarks.measured_nodes import MeasuredNodes
+from tests.budgets.bills import bill, imported, row
+from tests.budgets.test_budgets import budget
 from tests.quotes.asking import RENTED, quoted
 
 SERVICE = Path(__file__).resolve().parent.parent / "service"

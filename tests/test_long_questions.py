@@ -15,7 +15,7 @@ import pytest
 from pydantic import TypeAdapter
 
 from service.app.examples import EXAMPLES
-from service.approvals.actuals import service as actuals
+from service.budgets.actuals import service as actuals
 from service.catalog import service as catalog
 from service.catalog.grids import router as grids
 from service.catalog.models import router as models

@@ -12,8 +12,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from sqlalchemy import update
 
 from service.app.examples import EXAMPLES
-from service.approvals.actuals.tables import ActualChargeRow
 from service.approvals.tables import ApprovalRow
+from service.budgets.actuals.tables import ActualChargeRow
 from service.kit.clock import now
 from service.kit.metrics import count_request
 from service.nodes.tables import NodeRow

@@ -29,18 +29,11 @@ from service.app.openapi import build_openapi_document
 from service.app.recorded import HELD
 from service.app.settings import Settings
 from service.approvals import router as approvals
-from service.approvals.actuals.router import of_quotes as quote_actuals
-from service.approvals.actuals.router import router as actuals
-from service.approvals.budgets.router import router as budgets
-from service.approvals.changes import router as policy_changes
-from service.approvals.cost_centers.router import router as cost_centers
-from service.approvals.cost_centers.service import is_known as has_cost_center
 from service.approvals.delegations.router import router as delegations
 from service.approvals.links import router as approval_links
 from service.approvals.links.service import Links
 from service.approvals.pages import router as approval_pages
 from service.approvals.pages.service import ApprovalPages
-from service.approvals.policies.router import router as policies
 from service.audit.router import router as audit_events
 from service.audit.service import TransactionSource, Writes
 from service.audit.verification import Verifier
@@ -52,9 +45,14 @@ from service.auth.session_revocation import SessionRevocations
 from service.auth.sessions import PageAuthenticator
 from service.benchmarks import router as benchmarks
 from service.benchmarks.service import list_missing_results
+from service.budgets.actuals.router import of_quotes as quote_actuals
+from service.budgets.actuals.router import router as actuals
+from service.budgets.router import router as budgets
+from service.budgets.service import APPLIERS, is_center_used
 from service.calibrations import router as calibrations
 from service.catalog.router import ROUTERS as CATALOG
 from service.catalog.transactions import CatalogTransactions
+from service.cost_centers.router import router as cost_centers
 from service.estimates.router import router as estimates
 from service.estimates.router import tariffs as tariff_bills
 from service.estimates.service import ESTIMATES
@@ -78,6 +76,8 @@ from service.nodes.service import EnrolmentService, IntakeQuota
 from service.nodes.waiting import ClaimQueue
 from service.plans.router import fleets
 from service.plans.router import router as plans
+from service.policies.changes import router as policy_changes
+from service.policies.router import router as policies
 from service.protocol.suites import shipped_suites
 from service.quotes.form.router import router as asking
 from service.quotes.router import router as quotes
@@ -214,8 +214,9 @@ def attach_database(app: FastAPI, database: Database, settings: Settings, keyrin
     state.estimators = {name: estimate.estimator for name, estimate in ESTIMATES.items()}
     state.audit_verifier = Verifier(writes, HELD)
     state.long_work = LongWork(settings.answer_seconds)
-    state.freezing = QuoteSnapshots(database, state.snapshots, has_cost_center=has_cost_center)
+    state.freezing = QuoteSnapshots(database, state.snapshots)
     state.links = Links(keyring, public_url=settings.public_url, has_tenant=state.has_tenant)
+    state.change_appliers, state.is_center_used = APPLIERS, is_center_used
     state.approval_pages = ApprovalPages(state.transactions, state.links, state.snapshots)
     state.draining = False
     state.background_threads = settings.background_threads

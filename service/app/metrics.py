@@ -10,8 +10,8 @@ from sqlalchemy.pool import QueuePool
 from service import __version__
 from service.app.background.audit import VERIFY
 from service.approvals import repository as approvals
-from service.approvals.budgets.usage import list_committed_shares
 from service.approvals.tables import PENDING
+from service.budgets.usage import list_committed_shares
 from service.kit.clock import now
 from service.kit.database.engine import Reader
 from service.kit.jobs import repository as jobs

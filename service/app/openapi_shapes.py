@@ -9,10 +9,10 @@ from types import ModuleType
 from typing import Any
 
 from service.approvals import schemas as approvals
-from service.approvals.actuals import schemas as actuals
-from service.approvals.budgets import schemas as budgets
 from service.approvals.delegations import schemas as delegations
 from service.approvals.links import schemas as approval_links
+from service.budgets import schemas as budgets
+from service.budgets.actuals import schemas as actuals
 from service.catalog.models import schemas as models
 from service.catalog.tariffs import schemas as tariffs
 from service.evidence.imports import schemas as evidence

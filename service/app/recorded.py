@@ -4,17 +4,18 @@ from collections.abc import Mapping
 from typing import Final
 
 from service.approvals import tables as approvals
-from service.approvals.actuals import tables as actuals
-from service.approvals.budgets.tables import BudgetRow
-from service.approvals.changes.tables import ApprovalSettingsRow, PolicyChangeRow
-from service.approvals.cost_centers.tables import CostCenterRow
 from service.approvals.links.records import LINKS
 from service.approvals.service import find_deviations
 from service.audit.records import CheckedTables, RecordedTable
 from service.auth.records import IDENTITIES, KEYS, PAST_KEYS, SESSIONS, TENANTS, find_register_deviations
 from service.auth.tables import TenantRow
+from service.budgets.actuals import tables as actuals
+from service.budgets.tables import BudgetRow
 from service.catalog.registry import RESOURCES
+from service.cost_centers.tables import CostCenterRow
 from service.nodes.records import NODES, TOKENS
+from service.policies.changes.tables import ApprovalSettingsRow, PolicyChangeRow
+from service.policies.tables import ApprovalPolicyRow
 from service.quotes.tables import QuoteRow
 from service.webhooks.records import WEBHOOKS
 
@@ -25,7 +26,7 @@ _DECISIONS: Final = CheckedTables(
         approvals.ApprovalApproverRow,
         approvals.ApprovalDecisionRow,
         approvals.ApprovalCommentRow,
-        approvals.ApprovalPolicyRow,
+        ApprovalPolicyRow,
         approvals.ApprovalDelegationRow,
         CostCenterRow,
         BudgetRow,

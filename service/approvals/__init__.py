@@ -1,1 +1,1 @@
-"""Approvals of quotes: policies, decisions and commitments to budgets."""
+"""Approvals of quotes: submissions, decisions, delegations, links and pages."""

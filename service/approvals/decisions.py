@@ -10,7 +10,6 @@ from typing import Any
 from pydantic import MISSING
 
 from service.approvals import deadlines, repository, steps
-from service.approvals.budgets import commitments
 from service.approvals.delegations.service import resolve_delegators
 from service.approvals.errors import (
     AlreadyDecided,
@@ -19,11 +18,9 @@ from service.approvals.errors import (
     ApprovalNotFound,
     ContentChanged,
     DecidedOtherwise,
-    NobodyInOpenMode,
     NotAnApprover,
-    OwnApproval,
 )
-from service.approvals.people import Person, is_barred, resolve_person
+from service.approvals.people import is_barred
 from service.approvals.presenters import to_audit_document, to_detail, write_event
 from service.approvals.repository import LoadedApproval
 from service.approvals.schemas import ApprovalDecisionChannel, ApprovalDecisionKind, ApprovalDecisionRequest
@@ -38,9 +35,12 @@ from service.approvals.tables import (
 )
 from service.audit.service import WriteOutcome
 from service.auth.service import build_named_subject, is_active, resolve_lineage
+from service.budgets import commitments
 from service.kit.database.engine import Reader, Writer
 from service.kit.http.problems import FieldError
 from service.kit.security.principals import Principal, PrincipalKind
+from service.policies.errors import NobodyInOpenMode, OwnApproval
+from service.policies.people import Person, resolve_person
 from service.quotes import service as quotes
 from service.resolve.catalog import CatalogView
 from service.schemas.events import WebhookEventType

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 
 from pydantic import MISSING
 
-from service.approvals.policies.service import VersionedPolicy
 from service.approvals.schemas import EvaluatedExchangeRate, PolicyEvaluation
 from service.planning.cost.exchange import ExchangeRate, ExchangeRates
+from service.policies.service import VersionedPolicy
 from service.quotes.schemas import LEFT_OUT
 from service.schemas.base import AnswerWarning, MoneyInput
 

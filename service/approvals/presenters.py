@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from datetime import UTC
 from typing import Any, Final
 
-from service.approvals.budgets.money import to_money
 from service.approvals.repository import LoadedApproval
 from service.approvals.tables import ApprovalDecisionRow, ApprovalRow, ApprovalStepRow
 from service.audit.service import to_audit_columns
+from service.budgets import commitments
 from service.kit.database.engine import Base, Writer
 from service.kit.jobs.events import emit_event
 from service.schemas.events import ApprovalEvent, WebhookEventType
@@ -48,23 +48,16 @@ def to_summary(row: ApprovalRow) -> dict[str, Any]:
 
 def to_detail(held: LoadedApproval) -> dict[str, Any]:
     """Returns the representation of an approval."""
+    commitment = commitments.to_response(held.row)
     return {
         **to_summary(held.row),
-        **_commitment_to_response(held.row),
+        **({"commitment": commitment} if commitment else {}),
         "steps": [_step_to_response(held, step) for step in held.steps],
         "comments": [_select_members(comment, *_COMMENT) for comment in held.comments],
         "budgets": held.row.budgets,
         "warnings": held.row.warnings,
         "judged": held.row.judged,
     }
-
-
-def _commitment_to_response(row: ApprovalRow) -> dict[str, Any]:
-    if row.committed_micros is None or row.committed_currency_code is None:
-        return {}
-    amount = to_money(row.committed_micros, row.committed_currency_code)
-    times = _select_members(row, "committed_at", "due_from", "due_until", "released_at")
-    return {"commitment": {"amount": amount, **times}}
 
 
 def to_audit_document(held: LoadedApproval) -> dict[str, Any]:

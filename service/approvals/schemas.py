@@ -5,16 +5,12 @@ from typing import Annotated, Literal, NotRequired
 from pydantic import MISSING, AwareDatetime, Field
 from typing_extensions import TypeAliasType, TypedDict
 
+from service.budgets.schemas import BudgetEffect
 from service.kit.http.pages import NextPageToken, PageQuery
 from service.quotes.schemas import QuoteHeadlines, QuoteId, QuoteRequest
 from service.schemas.base import AnswerWarning, Integer, MoneyAmount, StrictModel, Text
 
 ApprovalId = Annotated[str, Field(pattern=r"^[0-9a-f]{32}$", max_length=32)]
-SubjectName = Annotated[
-    str,
-    Field(pattern=r"^(token|api_key|person):[\x21-\x7e]{1,255}$", max_length=270),
-]
-"""Kind and id of a subject: the `sub` of a token, the id of an API key, or a person who acts by links."""
 Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$", max_length=64)]
 ApprovalState = TypeAliasType(
     "ApprovalState",
@@ -118,25 +114,6 @@ class ApprovalComment(TypedDict):
     """Text of the comment."""
     written_at: AwareDatetime
     """Time of the comment."""
-
-
-class BudgetEffect(TypedDict):
-    """Effect of a quote on a budget of its cost centre. Amounts are in the currency of the budget."""
-
-    budget_id: str
-    """Id of the budget."""
-    amount: NotRequired[MoneyAmount]
-    """Part of the quote's total that falls into the period of the budget."""
-    remaining_before: NotRequired[MoneyAmount]
-    """Amount that is left without the quote."""
-    remaining_after: NotRequired[MoneyAmount]
-    """Amount that is left with the quote. Below 0 if the budget is exceeded."""
-    unknown: NotRequired[str]
-    """Reason why the effect is unknown: TOTAL_UNKNOWN or RATE_UNKNOWN."""
-    is_exceeded: bool
-    """True if the quote exceeds the budget, or if the effect is unknown."""
-    blocks: bool
-    """True if the budget refuses approvals that exceed it."""
 
 
 class ApprovalCommitment(TypedDict):

@@ -9,12 +9,6 @@ from uuid import uuid4
 from pydantic_core import to_json
 
 from service.approvals import deadlines, matching, repository, steps
-from service.approvals.actuals import records as actuals
-from service.approvals.budgets import commitments
-from service.approvals.budgets import service as budgets
-from service.approvals.changes import service as changes
-from service.approvals.changes.authors import is_author
-from service.approvals.cost_centers import service as cost_centers
 from service.approvals.decisions import build_change, check_digest, complete_approval, end_undecided
 from service.approvals.delegations import service as delegations
 from service.approvals.errors import (
@@ -30,8 +24,7 @@ from service.approvals.errors import (
     TooManyComments,
 )
 from service.approvals.matching import ApprovalSubject, MatchedPolicies
-from service.approvals.people import is_barred, resolve_person
-from service.approvals.policies import service as policies
+from service.approvals.people import is_barred
 from service.approvals.presenters import to_audit_document, to_detail, to_summary, write_event
 from service.approvals.repository import ApprovalFilters, LoadedApproval
 from service.approvals.tables import (
@@ -45,10 +38,17 @@ from service.approvals.tables import (
 from service.audit import service as audit
 from service.audit.service import WriteOutcome, compute_document_digest, list_history
 from service.auth.service import build_named_subject, is_active, resolve_lineage
+from service.budgets import commitments
+from service.budgets import service as budgets
+from service.budgets.actuals import records as actuals
+from service.cost_centers import service as cost_centers
 from service.kit.database.engine import Reader, Writer
 from service.kit.http.problems import ERROR_LIMIT, FieldError
 from service.kit.jobs import leases
 from service.kit.security.principals import Principal
+from service.policies import service as policies
+from service.policies.changes import service as changes
+from service.policies.people import count_distinct_people, is_author, resolve_person
 from service.quotes import service as quotes
 from service.resolve.catalog import CatalogView
 from service.schemas.events import WebhookEventType
@@ -167,7 +167,7 @@ def _create_approval(
         raise QuoteNoLongerValid
     askers, whole = _resolve_requesters(session, subject, quote), quotes.to_detail(quote)
     asked = ApprovalSubject(whole, resolve_lineage(session, subject), askers.barred)
-    applied = changes.apply_due_changes(session, subject.tenant_id, catalog.exchange_rates)
+    applied = changes.apply_due_changes(session, subject.tenant_id, catalog.exchange_rates, budgets.APPLIERS)
     known = policies.list_policies(session, subject.tenant_id)
     matched = matching.match_policies(known, asked, catalog.exchange_rates, time.date())
     if not matched.policies:
@@ -274,7 +274,7 @@ def _check_enough_approvers(session: Writer, held: LoadedApproval, time: datetim
         names = {*held.list_approvers(step), *step.escalates_to}
         working = (name for name in names if is_active(session, build_named_subject(tenant_id, name), time))
         people = (resolve_person(session, tenant_id, name) for name in working)
-        if steps.count_distinct_people(one for one in people if not is_barred(held.row, one)) < step.quorum:
+        if count_distinct_people(one for one in people if not is_barred(held.row, one)) < step.quorum:
             raise TooFewApprovers
 
 

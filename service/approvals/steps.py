@@ -10,9 +10,6 @@ from typing import Final, NamedTuple
 
 from pydantic import MISSING
 
-from service.approvals.people import Person
-from service.approvals.policies.schemas import PolicyStep
-from service.approvals.policies.service import VersionedPolicy
 from service.approvals.repository import LoadedApproval
 from service.approvals.schemas import ApprovalDecisionKind
 from service.approvals.tables import (
@@ -27,6 +24,9 @@ from service.approvals.tables import (
 )
 from service.kit.database.engine import Reader, Writer
 from service.kit.jobs import leases
+from service.policies.people import Person
+from service.policies.schemas import PolicyStep
+from service.policies.service import VersionedPolicy
 
 DUE_SOON_SHARE: Final = 0.75
 """Share of a step's time after which an event reports that it is due soon."""
@@ -177,16 +177,6 @@ def record_decision(
     )
     held.decisions.append(row)
     session.add(row)
-
-
-def count_distinct_people(people: Iterable[Person]) -> int:
-    """Returns the number of distinct people. Several names of one person count once."""
-    counted: list[Person] = []
-    # Keys come before their maker: two keys of one maker may belong to two people.
-    for one in sorted(people, key=lambda each: (-len(each.lineage), each.name)):
-        if not any(one.is_same(other) for other in counted):
-            counted.append(one)
-    return len(counted)
 
 
 def has_quorum(held: LoadedApproval, step: ApprovalStepRow) -> bool:

@@ -1,11 +1,12 @@
-"""Tables of approval policies, delegations, and approvals with their steps, decisions and comments."""
+"""Tables of delegations, and of approvals with their steps, decisions and comments."""
 
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import BigInteger, Boolean, Index, String, Text, UniqueConstraint, text
+from sqlalchemy import BigInteger, Index, String, Text, UniqueConstraint, text
 from sqlalchemy.orm import Mapped, mapped_column
 
+from service.budgets.tables import CommitmentRow
 from service.kit.database.engine import LATER, Base, Json, UtcDateTime
 
 PENDING = "pending"
@@ -20,23 +21,6 @@ OPEN = "open"
 ENDED = "ended"
 
 _IS_PENDING = text(f"state = '{PENDING}'")
-
-
-class ApprovalPolicyRow(Base):
-    """Rule for the approvers of quotes. A deleted policy is kept, so that no version number is reused."""
-
-    __tablename__ = "approval_policies"
-
-    tenant_id: Mapped[str] = mapped_column(String(100), primary_key=True)
-    id: Mapped[str] = mapped_column(String(100), primary_key=True)
-    version: Mapped[int] = mapped_column(BigInteger)
-    is_live: Mapped[bool] = mapped_column(Boolean)
-    document: Mapped[str] = mapped_column(Text)
-    """JSON text, with every number as it was written."""
-    written_by: Mapped[list[str] | None] = mapped_column(Json)
-    """Writers of any version since the policy was created. For older rows they are in the audit chain."""
-    created_at: Mapped[datetime] = mapped_column(UtcDateTime)
-    updated_at: Mapped[datetime] = mapped_column(UtcDateTime)
 
 
 class ApprovalDelegationRow(Base):
@@ -59,33 +43,12 @@ class ApprovalDelegationRow(Base):
     revoked_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
 
 
-class ApprovalRow(Base):
+class ApprovalRow(CommitmentRow):
     """An approval of one version of a quote. Every write of its parts locks this row first."""
 
-    __tablename__ = "approvals"
-    __table_args__ = (
-        Index("ix_approvals_listed", "tenant_id", "submitted_at", "id"),
-        Index("ix_approvals_quote", "tenant_id", "quote_id", "quote_version"),
-        Index(
-            "uq_approvals_pending",
-            "tenant_id",
-            "quote_id",
-            unique=True,
-            postgresql_where=_IS_PENDING,
-            sqlite_where=_IS_PENDING,
-        ),
-        Index("ix_approvals_acts_at", "acts_at"),
-        Index("ix_approvals_due", "tenant_id", "cost_center_id", "due_until"),
-    )
-
-    tenant_id: Mapped[str] = mapped_column(String(100), primary_key=True)
-    id: Mapped[str] = mapped_column(String(100), primary_key=True)
     state: Mapped[str] = mapped_column(String(20))
-    quote_id: Mapped[str] = mapped_column(String(100))
-    quote_version: Mapped[int] = mapped_column(BigInteger)
     content_digest: Mapped[str] = mapped_column(String(64))
     name: Mapped[str] = mapped_column(String(500))
-    cost_center_id: Mapped[str | None] = mapped_column(String(100))
     headlines: Mapped[str] = mapped_column(Text)
     """JSON text, with every number as it was written."""
     requester: Mapped[str] = mapped_column(String(300))
@@ -104,17 +67,20 @@ class ApprovalRow(Base):
     acts_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
     """Time of the next action of the service. Absent once the approval has ended."""
     ended_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
-    committed_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
-    """Time of the approval, from which the cost centre has a commitment."""
-    committed_micros: Mapped[int | None] = mapped_column(BigInteger)
-    """Amount of the commitment as quoted. Absent if unknown."""
-    committed_currency_code: Mapped[str | None] = mapped_column(String(3))
-    due_from: Mapped[datetime | None] = mapped_column(UtcDateTime)
-    due_until: Mapped[datetime | None] = mapped_column(UtcDateTime)
-    """The commitment falls due evenly over this period, or at once if the period is a moment."""
-    released_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
-    """Time at which the unbilled rest of the commitment was released."""
     version: Mapped[int] = mapped_column(BigInteger)
+
+
+Index("ix_approvals_listed", ApprovalRow.tenant_id, ApprovalRow.submitted_at, ApprovalRow.id)
+Index("ix_approvals_quote", ApprovalRow.tenant_id, ApprovalRow.quote_id, ApprovalRow.quote_version)
+Index("ix_approvals_acts_at", ApprovalRow.acts_at)
+Index(
+    "uq_approvals_pending",
+    ApprovalRow.tenant_id,
+    ApprovalRow.quote_id,
+    unique=True,
+    postgresql_where=_IS_PENDING,
+    sqlite_where=_IS_PENDING,
+)
 
 
 class ApprovalStepRow(Base):

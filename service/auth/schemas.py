@@ -13,6 +13,11 @@ Scope = Annotated[
 ]
 """`resource:action`. `*` stands for any, but never includes `tenants` and `metrics`."""
 
+SubjectName = Annotated[
+    str,
+    Field(pattern=r"^(token|api_key|person):[\x21-\x7e]{1,255}$", max_length=270),
+]
+"""Kind and id of a subject: the `sub` of a token, the id of an API key, or a person who acts by links."""
 KeyId = Annotated[str, Field(pattern=r"^[a-z0-9]{16}$", max_length=16)]
 OverlapSeconds = Annotated[int, Field(ge=0, le=30 * 86400)]
 

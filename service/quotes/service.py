@@ -1,6 +1,6 @@
 """Rules of quotes: a version is frozen once, and only its state changes."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Annotated, Any, Final
 
@@ -9,6 +9,7 @@ from pydantic_core import from_json
 
 from service.audit.service import WriteOutcome
 from service.catalog.service import get_version as catalog_version
+from service.cost_centers import service as cost_centers
 from service.evidence.snapshot import SnapshotStore
 from service.kit.database.engine import Database, Reader, Writer
 from service.kit.http.problems import FieldError, NotFound, Unprocessable
@@ -92,14 +93,8 @@ _MOVES: Final[Mapping[str, frozenset[str]]] = {
 class QuoteSnapshots:
     """Builder of quotes under the current catalog, outside of write transactions."""
 
-    def __init__(
-        self,
-        database: Database,
-        snapshots: SnapshotStore,
-        has_cost_center: Callable[[Reader, str, str], bool],
-    ) -> None:
+    def __init__(self, database: Database, snapshots: SnapshotStore) -> None:
         self._database = database
-        self._has_cost_center = has_cost_center
         self._snapshots = snapshots
 
     def build_from_body(self, tenant_id: str, body: QuoteRequest, at: str = "") -> QuoteSnapshot:
@@ -107,7 +102,7 @@ class QuoteSnapshots:
         with self._database.open_reader() as session:
             asked = resolve_request(session, tenant_id, body, at)
             payer = asked.cost_center_id
-            if payer is not None and not self._has_cost_center(session, tenant_id, payer):
+            if payer is not None and not cost_centers.is_known(session, tenant_id, payer):
                 fault = FieldError(
                     f"{at}/cost_center_id", "UNKNOWN_REFERENCE", "there is no cost centre with this id"
                 )

@@ -27,8 +27,6 @@ from service.approvals.delegations.schemas import ApprovalDelegationRequest
 from service.approvals.links import service as links
 from service.approvals.links.schemas import ApprovalLinkRequest
 from service.approvals.links.service import Links
-from service.approvals.policies import service as policies
-from service.approvals.policies.schemas import ApprovalPolicyRequest
 from service.approvals.schemas import ApprovalDecisionRequest
 from service.audit.service import WriteContext, Writes
 from service.auth import service as auth
@@ -40,6 +38,8 @@ from service.evidence.snapshot import build_shipped_snapshot
 from service.kit.clock import now
 from service.kit.http.problems import Problem
 from service.kit.security.principals import LOCAL, Principal, PrincipalKind
+from service.policies import service as policies
+from service.policies.schemas import ApprovalPolicyRequest
 from service.quotes import service as quotes
 from tests.applications import KEYRING
 from tests.approvals.test_model import TENANT, frozen

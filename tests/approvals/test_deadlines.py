@@ -8,12 +8,12 @@ from sqlalchemy import delete, select, update
 
 from service.app.background.approvals import build_deadline_sweep, build_settlement_kind
 from service.approvals import deadlines
-from service.approvals.policies import service as policies
 from service.kit.jobs.events import EventRow
 from service.kit.jobs.repository import enqueue_job
 from service.kit.jobs.runner import JobRunner
 from service.kit.jobs.schedules import NoArguments
 from service.kit.jobs.tables import JobRow
+from service.policies import service as policies
 from service.quotes.tables import QuoteRow
 from tests.approvals.test_model import TENANT, subject
 from tests.approvals.test_races import DECIDERS, Scene

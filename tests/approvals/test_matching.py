@@ -6,9 +6,9 @@ from decimal import Decimal
 import pytest
 
 from service.approvals.matching import ApprovalSubject, match_policies
-from service.approvals.policies.schemas import ApprovalPolicyRequest
-from service.approvals.policies.service import VersionedPolicy
 from service.planning.cost.exchange import ExchangeRate, ExchangeRates
+from service.policies.schemas import ApprovalPolicyRequest
+from service.policies.service import VersionedPolicy
 from service.quotes.schemas import LEFT_OUT
 
 DAY = date(2026, 3, 1)

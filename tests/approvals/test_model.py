@@ -23,21 +23,22 @@ from sqlalchemy import delete
 from service.app.background.approvals import settle_deadlines
 from service.app.tables import TABLES
 from service.approvals import deadlines, decisions, service
-from service.approvals.changes import service as changes
 from service.approvals.delegations import service as delegations
 from service.approvals.delegations.schemas import ApprovalDelegationRequest
-from service.approvals.policies import service as policies
-from service.approvals.policies.schemas import MOST_STEPS, ApprovalPolicyRequest
 from service.approvals.schemas import ApprovalDecisionRequest
 from service.approvals.service import QuoteAmendment
 from service.audit.service import WriteContext, Writes
 from service.auth import service as auth
 from service.auth.tables import ApiKeyRow, TenantRow
+from service.budgets.service import APPLIERS
 from service.evidence.snapshot import build_shipped_snapshot
 from service.kit.clock import now
 from service.kit.http import idempotency
 from service.kit.http.problems import Problem
 from service.kit.security.principals import Principal, PrincipalKind
+from service.policies import service as policies
+from service.policies.changes import service as changes
+from service.policies.schemas import MOST_STEPS, ApprovalPolicyRequest
 from service.quotes import documents
 from service.quotes import service as quotes
 from service.quotes.snapshot import QuoteSubject as AskedQuote
@@ -304,6 +305,7 @@ class Machine(RuleBasedStateMachine):
             subject=subject(decider),
             change_id=change.id,
             rates=self.catalog.exchange_rates,
+            appliers=APPLIERS,
         )
         answer = self.act(decider, "approve_policy_change", change.id, do)
 
@@ -340,7 +342,9 @@ class Machine(RuleBasedStateMachine):
 
     @rule()
     def settle_changes(self):
-        changes.settle_due_changes(self.database, self.writes, TENANT, lambda _: self.catalog.exchange_rates)
+        changes.settle_due_changes(
+            self.database, self.writes, TENANT, lambda _: self.catalog.exchange_rates, APPLIERS
+        )
         self.write_down()
 
     @rule(author=st.sampled_from(PEOPLE[:6]), kind=KINDS)

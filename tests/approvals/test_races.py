@@ -11,18 +11,14 @@ from sqlalchemy import delete, update
 
 from service.app.background.approvals import settle_deadlines
 from service.approvals import decisions, service
-from service.approvals.changes import service as changes
 from service.approvals.delegations import service as delegations
 from service.approvals.delegations.schemas import ApprovalDelegationRequest
-from service.approvals.policies import service as policies
-from service.approvals.policies.schemas import ApprovalPolicyRequest
 from service.approvals.schemas import ApprovalDecisionRequest
 from service.approvals.tables import (
     ApprovalApproverRow,
     ApprovalCommentRow,
     ApprovalDecisionRow,
     ApprovalDelegationRow,
-    ApprovalPolicyRow,
     ApprovalRow,
     ApprovalStepRow,
 )
@@ -33,6 +29,10 @@ from service.evidence.snapshot import build_shipped_snapshot
 from service.kit.clock import now
 from service.kit.http.problems import Problem
 from service.kit.jobs.events import EventRow
+from service.policies import service as policies
+from service.policies.changes import service as changes
+from service.policies.schemas import ApprovalPolicyRequest
+from service.policies.tables import ApprovalPolicyRow
 from service.quotes import service as quotes
 from service.quotes.documents import compute_digest
 from service.quotes.tables import QuoteRow

@@ -5,15 +5,15 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from sqlalchemy import delete, update
 
-from service.approvals.actuals.tables import ActualChargeRow, ActualsImportRow, ActualsPeriodRow
-from service.approvals.budgets.tables import BudgetRow
-from service.approvals.cost_centers.tables import CostCenterRow
 from service.approvals.service import find_deviations
 from service.approvals.tables import ApprovalRow
+from service.budgets.actuals.tables import ActualChargeRow, ActualsImportRow, ActualsPeriodRow
+from service.budgets.tables import BudgetRow
+from service.cost_centers.tables import CostCenterRow
 from service.kit.database.engine import Reader
-from tests.approvals.bills import bill, row
 from tests.approvals.deciding import Actor, governed, policy, step
 from tests.approvals.quoting import ON_SQLITE, usd
+from tests.budgets.bills import bill, row
 
 TENANT = "default"
 

@@ -15,7 +15,6 @@ from service.approvals.links.tables import ApprovalLinkRow
 from service.approvals.tables import (
     ApprovalDecisionRow,
     ApprovalDelegationRow,
-    ApprovalPolicyRow,
     ApprovalRow,
 )
 from service.audit.records import GAPS, to_audit_document
@@ -28,6 +27,7 @@ from service.kit.jobs.repository import enqueue_job
 from service.kit.jobs.schedules import NoArguments
 from service.kit.security.principals import SYSTEM_TENANT
 from service.nodes.tables import EnrolmentTokenRow, NodeCredentialRow, NodeRow
+from service.policies.tables import ApprovalPolicyRow
 from service.webhooks.tables import WebhookRow
 from tests.applications import MEANS, TENANT, attach, bearing
 from tests.approvals.deciding import Actor, policy, step

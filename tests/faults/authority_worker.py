@@ -7,15 +7,16 @@ from functools import partial
 
 from service.approvals import decisions
 from service.approvals import repository as approval_rows
-from service.approvals.changes import repository as change_rows
-from service.approvals.changes import service as changes
 from service.approvals.links import repository as link_rows
 from service.approvals.links import service as links
 from service.approvals.schemas import ApprovalDecisionRequest
 from service.audit.service import WriteContext, Writes
+from service.budgets.service import APPLIERS
 from service.evidence.snapshot import build_shipped_snapshot
 from service.kit.database.engine import Database
 from service.kit.http.problems import Problem
+from service.policies.changes import repository as change_rows
+from service.policies.changes import service as changes
 from tests.applications import KEYRING
 from tests.approvals.test_model import subject
 from tests.faults.points import Ledger, Points, around
@@ -29,7 +30,9 @@ POINTS = {
 
 def agreeing(asked, catalog, name):
     """Agree to a change of a policy."""
-    return lambda session: changes.approve_change(session, subject(name), asked["id"], catalog.exchange_rates)
+    return lambda session: changes.approve_change(
+        session, subject(name), asked["id"], catalog.exchange_rates, APPLIERS
+    )
 
 
 def deciding_by_link(asked, catalog, _):

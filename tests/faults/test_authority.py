@@ -7,11 +7,11 @@ from functools import partial
 
 import pytest
 
-from service.approvals.changes import service as changes
 from service.approvals.links.schemas import ApprovalLinkRequest
 from service.approvals.links.service import Links
 from service.approvals.links.service import list_link_states as links_of
-from service.approvals.policies import service as policies
+from service.policies import service as policies
+from service.policies.changes import service as changes
 from tests import forked
 from tests.applications import KEYRING
 from tests.approvals.test_model import TENANT, subject

@@ -4,11 +4,12 @@ import logging
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from service.approvals.changes import service as changes
+from service.budgets.service import APPLIERS
 from service.evidence.snapshot import get_store
 from service.kit.http.problems import Problem
 from service.kit.jobs.kinds import CompletedJob, JobChunk, RunnableJobType
 from service.kit.jobs.schedules import JobSchedule, NoArguments
+from service.policies.changes import service as changes
 
 if TYPE_CHECKING:
     from service.audit.service import Writes
@@ -28,7 +29,11 @@ def build_policy_application(writes: "Writes") -> JobSchedule:
         for tenant_id in tenants:
             try:
                 applied += changes.settle_due_changes(
-                    job.database, writes, tenant_id, lambda name: store.get_current(name).exchange_rates
+                    job.database,
+                    writes,
+                    tenant_id,
+                    lambda name: store.get_current(name).exchange_rates,
+                    APPLIERS,
                 )
             except Problem as refused:
                 _logger.warning("changes of policies of tenant %s: %s", tenant_id, refused.code)

@@ -5,7 +5,7 @@ from typing import Annotated, NotRequired
 from pydantic import MISSING, AwareDatetime, Field
 from typing_extensions import TypedDict
 
-from service.approvals.schemas import SubjectName
+from service.auth.schemas import SubjectName
 from service.kit.http.pages import NextPageToken
 from service.schemas.base import Instant, StrictModel, Text
 

@@ -5,7 +5,8 @@ from typing import Annotated, Literal, NotRequired
 from pydantic import AwareDatetime, Field
 from typing_extensions import TypedDict
 
-from service.approvals.schemas import ApprovalId, SubjectName
+from service.approvals.schemas import ApprovalId
+from service.auth.schemas import SubjectName
 from service.schemas.base import StrictModel
 
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final
 from sqlalchemy.orm import Session
 
 from service.approvals import repository as approvals
-from service.approvals.errors import ApprovalEnded, ApprovalNotFound, NotAnApprover, OwnApproval
+from service.approvals.errors import ApprovalEnded, ApprovalNotFound, NotAnApprover
 from service.approvals.links import repository
 from service.approvals.links.errors import (
     LinkExpired,
@@ -22,7 +22,7 @@ from service.approvals.links.errors import (
 from service.approvals.links.records import LINKS
 from service.approvals.links.schemas import ApprovalLink, ApprovalLinkRequest
 from service.approvals.links.tables import ApprovalLinkRow
-from service.approvals.people import is_barred, resolve_person
+from service.approvals.people import is_barred
 from service.approvals.repository import LoadedApproval
 from service.approvals.tables import PENDING
 from service.audit.service import WriteOutcome
@@ -41,6 +41,8 @@ from service.kit.security.credentials import (
 )
 from service.kit.security.keyring import Keyring
 from service.kit.security.principals import Principal, PrincipalKind
+from service.policies.errors import OwnApproval
+from service.policies.people import resolve_person
 
 LINKS_KEPT = timedelta(days=30)
 MOST_LINKS: Final = 200

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from service.approvals.schemas import BudgetEffect
+from service.budgets.schemas import BudgetEffect
 from service.kit.http.problems import Problem
 
 

@@ -8,9 +8,8 @@ from fastapi import Response
 from pydantic import MISSING, ValidationError
 
 from service.approvals import decisions, repository, service
-from service.approvals.budgets import commitments
 from service.approvals.decisions import decide_approval
-from service.approvals.errors import ApprovalNotFound, OwnApproval
+from service.approvals.errors import ApprovalNotFound
 from service.approvals.links import service as links
 from service.approvals.links.service import Links
 from service.approvals.pages.consequence import ForeseenOutcome, find_awaited, predict_effect
@@ -20,12 +19,14 @@ from service.approvals.schemas import ApprovalDecision, ApprovalDecisionKind, Ap
 from service.approvals.tables import SUPERSEDED, ApprovalRow
 from service.audit.service import TransactionSource, WriteContext, WriteOutcome, WriteRequest
 from service.auth.sessions import PageVisitor
+from service.budgets import commitments
 from service.evidence.snapshot import SnapshotStore
 from service.kit.database.engine import Reader, Writer
 from service.kit.http.html import Form, build_redirect, page_response, render_template
 from service.kit.http.problems import BadRequest, Problem
 from service.kit.jobs import leases
 from service.kit.security.principals import Principal, PrincipalKind
+from service.policies.errors import OwnApproval
 from service.quotes import service as quotes
 from service.quotes.compare import compare_quotes
 from service.quotes.report.service import render_report_section

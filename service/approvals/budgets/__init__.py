@@ -1,1 +1,0 @@
-"""Budgets of cost centres, with their commitments and spending."""

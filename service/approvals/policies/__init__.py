@@ -1,1 +1,0 @@
-"""Approval policies, which define the approvers of quotes."""

@@ -1,0 +1,1 @@
+"""Approval policies, the people behind their names, and changes that wait."""
