@@ -81,11 +81,11 @@ def decoder(*blocks, vocabulary=1000, hidden=2880):
     )
 
 
-def served(engine=None, version=None, *, total=79.18, a100=False, model_tokens=16000, **changes):
+def served(engine=None, version=None, *, total=79.18, device="", model_tokens=16000, **changes):
     """A workload under the rules of an engine on a device of ``total`` GiB."""
     rules = resolve_rules(engine, version)
     bounds = resolve_defaults(
-        rules, version, capacity_bytes=total * GIB, is_a100=a100, model_tokens=model_tokens
+        rules, version, capacity_bytes=total * GIB, device=device, model_tokens=model_tokens
     )
     workload = InferenceWorkload(
         weight_format=BF16,
@@ -300,7 +300,7 @@ class TestEngines:
         assert not resolve_rules(EngineName.VLLM, "0.11.0").graphs_charged
         assert resolve_rules(EngineName.VLLM, "0.21.0").graphs_charged
         assert served(EngineName.VLLM, "0.11.0").most_requests == 1024
-        assert served(EngineName.VLLM, "0.11.0", a100=True).most_requests == 256
+        assert served(EngineName.VLLM, "0.11.0", device="a100-sxm-80gb").most_requests == 256
         assert served(EngineName.VLLM, "0.7.0", model_tokens=131_072).batched_tokens == 2048
         assert served(EngineName.VLLM, "0.7.0", model_tokens=16_384).batched_tokens == 16_384
 
@@ -381,7 +381,7 @@ class TestEngines:
             EngineName.VLLM,
             version,
             total=total,
-            a100=True,
+            device="a100-sxm-80gb",
             model_tokens=length,
             memory_fraction=fraction,
             most_requests=most,
@@ -396,7 +396,7 @@ class TestEngines:
         before, after = (
             estimate_inference_memory(
                 published("llama-2-70b"),
-                served(EngineName.VLLM, version, a100=True, model_tokens=4096),
+                served(EngineName.VLLM, version, device="a100-sxm-80gb", model_tokens=4096),
                 Parallelism(tensor=8),
             )
             for version in ("0.2.5", "0.2.6")
@@ -559,7 +559,7 @@ class TestEngines:
     def test_the_share_that_sglang_takes_by_itself(self, gib, devices, version, share):
         rules = resolve_rules(EngineName.SGLANG, version)
         bounds = resolve_defaults(
-            rules, version, capacity_bytes=gib * GIB, is_a100=False, model_tokens=8192, devices=devices
+            rules, version, capacity_bytes=gib * GIB, model_tokens=8192, devices=devices
         )
         assert bounds.memory_fraction == share
 

@@ -6,9 +6,6 @@ from service.planning.precision import COMPUTE_FORMATS, NumberFormat
 from service.planning.software.engines import EngineSettings
 from service.planning.workload import InferenceWorkload, TrainingWorkload
 
-_A100 = "a100"
-"""Part of device names on which vLLM takes small batches, whatever their memory."""
-
 
 def get_usable_bytes(cluster: Cluster, workload: TrainingWorkload | InferenceWorkload) -> float | None:
     """Returns the bytes of one device that the workload may use; None where the capacity is unknown."""
@@ -60,7 +57,7 @@ def start_engine(
     rules, capacity, length = engine.rules, accelerator.capacity_bytes, engine.max_model_len
     bounds = engine.defaults_on(
         capacity_bytes=capacity.value if capacity else 0.0,
-        is_a100=_A100 in accelerator.id,
+        device=accelerator.id,
         model_tokens=context_tokens,
         devices=devices,
     )

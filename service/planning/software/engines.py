@@ -140,6 +140,8 @@ class EngineRules(NamedTuple):
     Hopper; else by FlashAttention-2."""
     static_batches: bool = False
     """True if a batch is served until its last request ends."""
+    small_batches_on: tuple[str, ...] = ()
+    """Parts of the names of large devices on which the engine takes the batches of small ones."""
     generation: str | None = None
     """Generation of versions with equal serving speed."""
 
@@ -207,6 +209,8 @@ _VLLM_ALL_CONTEXTS: tuple[_EngineVersion, _EngineVersion] = ((0, 6, 5), (0, 7, 0
 _VLLM_CHUNKED: _EngineVersion = (0, 5, 4)
 """Version from which V0 passes prompts of long models in chunks (pull request 6666)."""
 _VLLM_LARGE_CHUNKS: _EngineVersion = (0, 6, 5)
+_VLLM_SMALL_BATCHES = ("a100",)
+"""Devices that vLLM excepts by name from those of ``LARGE_DEVICE_BYTES`` (``vllm/engine/arg_utils.py``)."""
 _VLLM_SMALL_DEVICES: _EngineVersion = (0, 8, 3)
 """Version from which V1 takes fewer requests on small devices; before, warming up 1,024 ran out of memory."""
 _VLLM_FLASH_3: _EngineVersion = (0, 7, 0)
@@ -261,6 +265,7 @@ def _build_rules(name: EngineName | None, version: str | None) -> EngineRules:
                 keeps_reduced=_VLLM_FREE_MEMORY <= number < _VLLM_REDUCED_FREED,
                 padded_mxfp4=True,
                 native_attention=number >= _VLLM_FLASH_3,
+                small_batches_on=_VLLM_SMALL_BATCHES,
                 mixes_prefill=not is_vllm_v0(version),
                 chunks_prefill=not is_vllm_v0(version),
             )
@@ -401,11 +406,13 @@ def resolve_defaults(
     version: str | None,
     *,
     capacity_bytes: float,
-    is_a100: bool,
+    device: str = "",
     model_tokens: int | None,
     devices: int = 1,
 ) -> EngineDefaults:
     """Returns the defaults on ``devices`` of ``capacity_bytes`` each for a model of ``model_tokens``.
+
+    ``device`` is the id of the device.
 
     vLLM V1 takes 1,024 requests and 8,192 tokens on devices of 70 GiB and more other than the A100, else 256
     and 2,048. V0 takes 256, and prefills whole prompts up to 32,768 tokens of model length, else 2,048 at a
@@ -414,7 +421,8 @@ def resolve_defaults(
     share = rules.memory_fraction
     match rules.name:
         case EngineName.VLLM:
-            large = capacity_bytes >= LARGE_DEVICE_BYTES and not is_a100
+            excepted = any(name in device for name in rules.small_batches_on)
+            large = capacity_bytes >= LARGE_DEVICE_BYTES and not excepted
             return EngineDefaults(
                 *_resolve_vllm_defaults(version, large=large, model_tokens=model_tokens or 0), share
             )
@@ -447,14 +455,14 @@ class EngineSettings(NamedTuple):
         return resolve_rules(self.name, self.version)
 
     def defaults_on(
-        self, *, capacity_bytes: float, is_a100: bool, model_tokens: int | None, devices: int
+        self, *, capacity_bytes: float, device: str, model_tokens: int | None, devices: int
     ) -> EngineDefaults:
-        """Returns the engine's defaults on ``devices`` per replica, of ``capacity_bytes`` each."""
+        """Returns the defaults on ``devices`` per replica, each a ``device`` of ``capacity_bytes``."""
         return resolve_defaults(
             self.rules,
             self.version,
             capacity_bytes=capacity_bytes,
-            is_a100=is_a100,
+            device=device,
             model_tokens=model_tokens if self.max_model_len is None else self.max_model_len,
             devices=devices,
         )
