@@ -13,8 +13,8 @@ import pytest
 import sqlalchemy as sa
 
 from service.app import backup, storage
-from service.app.backup import BackupRefused, _open_snapshot, migrate_restored, restore_backup, write_backup
-from service.app.storage import SchemaMismatch, upgrade_schema
+from service.app.backup import BackupRefused, _open_snapshot, restore_backup, write_backup
+from service.app.storage import SchemaMismatch, migrate_database, upgrade_schema
 from service.kit.database.engine import Base, Database, Json, UtcDateTime
 from tests.forked import Process
 from tests.waiting import until
@@ -152,7 +152,7 @@ def test_a_backup_restores_on_either_engine(hard, target, file):
     assert {name: len(found) for name, found in before.items()} == {
         content.table_name: content.row_count for content in written if content.table_name in before
     }
-    assert "0 rows changed" in migrate_restored(target)
+    assert "0 rows changed" in migrate_database(target)
 
 
 @pytest.mark.parametrize("databases", ["sqlite"], indirect=True)
@@ -341,7 +341,7 @@ def test_a_backup_of_an_older_version_restores_into_a_newer_one(databases, kept,
     target = databases.empty()
     restore_backup(target, kept)
     assert "a_values" not in tables_of(target)
-    assert "migrated the schema from" in migrate_restored(target)
+    assert "migrated the schema from" in migrate_database(target)
     assert rows(target) == {**before, "a_values": [], "z_values": []}
 
 

@@ -24,10 +24,10 @@ from service.app.storage import (
     ONE_MIGRATION_AT_A_TIME,
     create_schema,
     get_revision,
-    migrate_database,
     secure_embedded_file,
 )
 from service.kit.database.engine import Database, UtcDateTime
+from service.kit.files import sync_folder
 
 BATCH_ROWS = 1000
 CONTENTS = "backup_contents"
@@ -102,11 +102,6 @@ def restore_backup(database: Database, path: Path) -> list[TableContent]:
             if not database.is_sqlite:
                 _advance_sequences(target, tables)
     return contents
-
-
-def migrate_restored(database: Database) -> str:
-    """Migrates a restored database to this version, and returns a description of what was done."""
-    return migrate_database(database)
 
 
 @contextmanager
@@ -229,12 +224,3 @@ def _verify_file(file: Connection, path: Path) -> list[TableContent]:
     if not is_intact:
         raise BackupRefused(f"{path} is damaged: its contents differ from its record of them")
     return contents
-
-
-def sync_folder(folder: Path) -> None:
-    """Syncs a folder, so that the name of a file survives a loss of power."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -11,9 +11,10 @@ from pathlib import Path
 
 from sqlalchemy import URL
 
-from service.app.backup import BackupRefused, restore_backup, sync_folder, write_backup
+from service.app.backup import BackupRefused, restore_backup, write_backup
 from service.kit.clock import now
 from service.kit.database.engine import Database
+from service.kit.files import sync_folder
 
 _NAME = "ironlaw-%Y%m%dT%H%M%SZ.backup"
 _SHAPE = re.compile(r"ironlaw-\d{8}T\d{6}Z\.backup")

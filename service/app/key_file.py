@@ -7,7 +7,7 @@ either the key in it was never stored and it is replaced, or the next run rename
 import os
 from pathlib import Path
 
-from service.app.backup import sync_folder
+from service.kit.files import sync_folder
 
 
 class KeyFileRefused(RuntimeError):

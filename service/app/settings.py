@@ -1,6 +1,5 @@
 """Settings, from environment variables with the prefix IRONLAW_."""
 
-import ipaddress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, Self
 from urllib.parse import urlsplit
@@ -9,6 +8,7 @@ from pydantic import BeforeValidator, Field, SecretStr, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 from sqlalchemy import URL, make_url
 
+from service.kit.addresses import is_loopback
 from service.kit.http.outbound import Network, OutboundClient, parse_networks
 from service.kit.security.keyring import Keyring, read_or_create_secret
 
@@ -97,7 +97,7 @@ class Settings(BaseSettings):
 
     @model_validator(mode="after")
     def _check_settings(self) -> Self:
-        if self.mode == "open" and not _is_loopback(self.host):
+        if self.mode == "open" and not is_loopback(self.host):
             raise ValueError(f"IRONLAW_MODE=open serves only on loopback, not on {self.host}")
         if self.secret_key and len(self.secret_key.get_secret_value()) < SHORTEST_SECRET:
             raise ValueError(f"IRONLAW_SECRET_KEY must have at least {SHORTEST_SECRET} characters")
@@ -198,16 +198,7 @@ def _read_secret(file: Path) -> str:
 def _is_public_url(address: str) -> bool:
     """Returns true if an address is an origin to which cookies may be sent."""
     parts = urlsplit(address)
-    is_safe = parts.scheme == "https" or (parts.scheme == "http" and _is_loopback(parts.hostname or ""))
+    is_safe = parts.scheme == "https" or (parts.scheme == "http" and is_loopback(parts.hostname or ""))
     return (
         is_safe and bool(parts.hostname) and address == f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
     )
-
-
-def _is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False

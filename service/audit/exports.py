@@ -16,6 +16,7 @@ from typing import Any
 
 from service.audit.verification import ChainHead
 from service.kit.clock import now
+from service.kit.files import sync_folder
 
 TimeStamper = Callable[[bytes], bytes]
 """Returns the answer of a time stamp authority to some data (RFC 3161)."""
@@ -83,12 +84,4 @@ def append_line(path: Path, line: bytes) -> None:
     finally:
         os.close(descriptor)
     if not size:
-        _sync_folder(path.absolute().parent)
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+        sync_folder(path.absolute().parent)

@@ -218,13 +218,6 @@ class Writes:
         with repository.stream_events(session, tenant_id) as events:
             return verify_chain(tenant_id, events, head, self._seal_key)
 
-    def verify_all_chains(self, session: Reader, tenant_ids: Iterable[str]) -> list[ChainVerdict]:
-        """Verifies the chains of all tenants, including those that only the audit has."""
-        return [
-            self.verify_chain(session, name)
-            for name in sorted({*tenant_ids, *repository.list_tenants(session)})
-        ]
-
 
 _Prepared = TypeVar("_Prepared")
 

@@ -6,7 +6,6 @@ No content of a token is trusted before its signature is verified, and none is r
 import asyncio
 import base64
 import contextlib
-import ipaddress
 import json
 import logging
 import re
@@ -26,6 +25,7 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 from jwt import InvalidSignatureError, PyJWK, PyJWS, PyJWTError
 from jwt.algorithms import AllowedPublicKeys
 
+from service.kit.addresses import is_loopback
 from service.kit.http import calling
 from service.kit.security.identity import normalize_person
 
@@ -170,13 +170,6 @@ def _is_tenant(value: object) -> bool:
     return isinstance(value, str) and bool(_TENANT.fullmatch(value)) and value != _SHIPPED
 
 
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
-
-
 def check_url(address: str) -> httpx.URL:
     """Returns an address that credentials and keys may be sent to: over TLS, or on this machine."""
     try:
@@ -184,7 +177,7 @@ def check_url(address: str) -> httpx.URL:
         host = url.host
     except (httpx.InvalidURL, UnicodeError):
         raise ValueError("the address of an issuer or its keys cannot be read") from None
-    safe = url.scheme == "https" or (url.scheme == "http" and _is_loopback(host))
+    safe = url.scheme == "https" or (url.scheme == "http" and is_loopback(host))
     if not (safe and host) or url.userinfo or url.fragment:
         raise ValueError("the address of an issuer or its keys must be https, without user or fragment")
     return url

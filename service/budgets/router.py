@@ -1,6 +1,6 @@
 """Operations on budgets."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import Path, Query, Response
 
@@ -9,16 +9,13 @@ from service.budgets import repository, service
 from service.budgets.schemas import Budget, BudgetPage, BudgetPatch, BudgetQuery, BudgetRequest
 from service.evidence.snapshot import Snapshots
 from service.kit.http.pages import BY_ID
-from service.kit.http.versions import ETAG, IfMatch, versioned_response
-from service.kit.http.web import LOCATED, api_router, csv_response, json_response
+from service.kit.http.versions import CREATED, VERSIONED, IfMatch, versioned_response
+from service.kit.http.web import CSV, api_router, csv_response, json_response
 from service.policies.changes.schemas import PROPOSED
 from service.policies.changes.service import SettledRead, SettledWrite
 from service.schemas.base import ResourceId
 
 router = api_router("/v1/budgets", tag="budgets")
-_TAGGED: dict[int | str, dict[str, Any]] = {200: {"headers": ETAG}}
-_CSV: dict[int | str, dict[str, Any]] = {200: {"content": {"text/csv": {"schema": {"type": "string"}}}}}
-_CREATED: dict[int | str, dict[str, Any]] = {201: {"headers": ETAG | LOCATED[201]["headers"]}}
 BudgetPath = Annotated[ResourceId, Path(description="Id of the budget.")]
 
 
@@ -32,14 +29,14 @@ def list_budgets(read: SettledRead, snapshots: Snapshots, query: Annotated[Budge
         return json_response(page.to_response(budgets))
 
 
-@router.post("", status_code=201, response_model=Budget, responses=_CREATED)
+@router.post("", status_code=201, response_model=Budget, responses=CREATED)
 def create_budget(write: Write, snapshots: Snapshots, body: BudgetRequest) -> Response:
     """Creates a budget of a cost centre under an unused id."""
     catalog = snapshots.get_current(write.tenant_id)
     return write.run(body, lambda session: service.create_budget(session, write.tenant_id, body, catalog))
 
 
-@router.get("/{id:name}", response_model=Budget, responses=_TAGGED)
+@router.get("/{id:name}", response_model=Budget, responses=VERSIONED)
 def get_budget(read: SettledRead, snapshots: Snapshots, id: BudgetPath) -> Response:
     """Returns a budget: its committed, spent and remaining amounts, and its commitments."""
     with read.session() as session:
@@ -48,7 +45,7 @@ def get_budget(read: SettledRead, snapshots: Snapshots, id: BudgetPath) -> Respo
         )
 
 
-@router.get("/{id:name}/focus", response_class=Response, responses=_CSV)
+@router.get("/{id:name}/focus", response_class=Response, responses=CSV)
 def get_budget_focus(read: SettledRead, id: BudgetPath) -> Response:
     """Returns commitments and billed charges of a budget as CSV in the columns of FOCUS 1.2.
 
@@ -59,7 +56,7 @@ def get_budget_focus(read: SettledRead, id: BudgetPath) -> Response:
         return csv_response(service.render_focus_csv(session, read.tenant_id, id), f"budget-{id}")
 
 
-@router.patch("/{id:name}", response_model=Budget, responses=_TAGGED | PROPOSED)
+@router.patch("/{id:name}", response_model=Budget, responses=VERSIONED | PROPOSED)
 def update_budget(
     write: SettledWrite, snapshots: Snapshots, id: BudgetPath, body: BudgetPatch, if_match: IfMatch = ""
 ) -> Response:

@@ -219,13 +219,14 @@ def backups(
 @app.command()
 def restore(file: Annotated[Path, typer.Argument(help="File of `ironlaw backup`, from any engine.")]) -> None:
     """Restore a backup into an empty database, and migrate it."""
-    from service.app.backup import migrate_restored, restore_backup  # noqa: PLC0415
+    from service.app.backup import restore_backup  # noqa: PLC0415
     from service.app.settings import Settings  # noqa: PLC0415
+    from service.app.storage import migrate_database  # noqa: PLC0415
     from service.kit.database.engine import Database  # noqa: PLC0415
 
     database = Database(Settings().database)
     _list_contents(restore_backup(database, file))
-    typer.echo(migrate_restored(database))
+    typer.echo(migrate_database(database))
     raise typer.Exit(_report_audit(_build_operator()))
 
 

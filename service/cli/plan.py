@@ -315,7 +315,8 @@ def open_client(url: str) -> "Iterator[httpx.Client]":
     """Opens a client of a running service, with the API key of the environment."""
     import httpx  # noqa: PLC0415
 
-    from service.worker.client import is_loopback, validate_address  # noqa: PLC0415
+    from service.kit.addresses import is_loopback  # noqa: PLC0415
+    from service.worker.client import validate_address  # noqa: PLC0415
 
     key = os.environ.get(KEY_VARIABLE, "").strip()
     headers = {"content-type": "application/json"} | ({"authorization": f"Bearer {key}"} if key else {})

@@ -1,6 +1,6 @@
 """Operations on cost centres."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import Path, Query, Response
 
@@ -13,13 +13,11 @@ from service.cost_centers.schemas import (
     CostCenterRequest,
 )
 from service.kit.http.pages import BY_ID, PageQuery
-from service.kit.http.versions import ETAG, IfMatch, versioned_response
-from service.kit.http.web import LOCATED, api_router, from_state, json_response
+from service.kit.http.versions import CREATED, VERSIONED, IfMatch, versioned_response
+from service.kit.http.web import api_router, from_state, json_response
 from service.schemas.base import ResourceId
 
 router = api_router("/v1/cost-centers", tag="cost-centers")
-_TAGGED: dict[int | str, dict[str, Any]] = {200: {"headers": ETAG}}
-_CREATED: dict[int | str, dict[str, Any]] = {201: {"headers": ETAG | LOCATED[201]["headers"]}}
 CenterUsage = Annotated[service.UsageCheck, from_state("is_center_used")]
 CostCenterPath = Annotated[ResourceId, Path(description="Id of the cost centre.")]
 
@@ -33,20 +31,20 @@ def list_cost_centers(read: Read, query: Annotated[PageQuery, Query()]) -> Respo
         return json_response(page.to_response([service.to_response(row) for row in rows]))
 
 
-@router.post("", status_code=201, response_model=CostCenter, responses=_CREATED)
+@router.post("", status_code=201, response_model=CostCenter, responses=CREATED)
 def create_cost_center(write: Write, body: CostCenterRequest) -> Response:
     """Creates a cost centre under an unused id."""
     return write.run(body, lambda session: service.create_cost_center(session, write.tenant_id, body))
 
 
-@router.get("/{id:name}", response_model=CostCenter, responses=_TAGGED)
+@router.get("/{id:name}", response_model=CostCenter, responses=VERSIONED)
 def get_cost_center(read: Read, id: CostCenterPath) -> Response:
     """Returns a cost centre."""
     with read.session() as session:
         return versioned_response(service.get_cost_center(session, read.tenant_id, id))
 
 
-@router.patch("/{id:name}", response_model=CostCenter, responses=_TAGGED)
+@router.patch("/{id:name}", response_model=CostCenter, responses=VERSIONED)
 def update_cost_center(
     write: Write, id: CostCenterPath, body: CostCenterPatch, if_match: IfMatch = ""
 ) -> Response:

@@ -21,11 +21,19 @@ from service.estimates import (
     utility_bill,
 )
 from service.estimates.service import ESTIMATES, NoSoundEstimate, answer_question
-from service.evidence.snapshot import REVISION_DIGITS, SnapshotStore
+from service.evidence.snapshot import REVISION_DIGITS, get_requested_snapshot
 from service.kit.http.cancellation import check_cancelled
 from service.kit.http.long_work import DeferredAnswer
 from service.kit.http.problems import FieldError
-from service.kit.http.web import BODY_BYTES, OffloadedWork, ReadOnlyRoute, RenderedJson, api_router
+from service.kit.http.web import (
+    BODY_BYTES,
+    CSV,
+    OffloadedWork,
+    ReadOnlyRoute,
+    RenderedJson,
+    api_router,
+    csv_response,
+)
 from service.planning.tariff.allowance import Allowance
 from service.resolve.catalog import CatalogView
 from service.resolve.length import is_long
@@ -82,27 +90,13 @@ _WRITERS: Mapping[str, Callable[[Any], bytes]] = {
 }
 
 
-FOCUS_CSV: dict[int | str, dict[str, Any]] = {200: {"content": {"text/csv": {"schema": {"type": "string"}}}}}
-
-
-def build_csv_response(rows: str, name: str) -> Response:
-    """Returns a table as a file called ``name``."""
-    disposition = f'attachment; filename="{name}"'
-    return Response(rows, media_type="text/csv", headers={"Content-Disposition": disposition})
-
-
-async def _get_snapshot(request: Request) -> CatalogView:
-    store: SnapshotStore = request.app.state.snapshots
-    return await store.get_requested(request.scope)
-
-
 async def _answer_question(
     estimator: Callable[[Any, CatalogView], Any],
     question: MemoryEstimateRequest | RunEstimateRequest,
     request: Request,
 ) -> Any:  # noqa: ANN401
     """Answers one of the four questions: at once, or in a thread where it takes long."""
-    snapshot = await _get_snapshot(request)
+    snapshot = await get_requested_snapshot(request)
     asked = partial(answer_question, estimator, question, snapshot)
     return (
         DeferredAnswer(asked) if is_long(question, request.scope["state"][BODY_BYTES], snapshot) else asked()
@@ -113,12 +107,16 @@ async def _answer_later(
     estimator: Callable[[Any, CatalogView], Any], question: StrictModel, request: Request
 ) -> Any:  # noqa: ANN401
     """Answers in a thread a question that always counts as long."""
-    return DeferredAnswer(partial(answer_question, estimator, question, await _get_snapshot(request)))
+    return DeferredAnswer(
+        partial(answer_question, estimator, question, await get_requested_snapshot(request))
+    )
 
 
 async def _answer_batch(operation: str, questions: Sequence[StrictModel], request: Request) -> Any:  # noqa: ANN401
     """Answers questions in order from one snapshot; a question without an answer fails the batch."""
-    return DeferredAnswer(partial(_write_answers, operation, questions, await _get_snapshot(request)))
+    return DeferredAnswer(
+        partial(_write_answers, operation, questions, await get_requested_snapshot(request))
+    )
 
 
 def _write_answers(operation: str, questions: Sequence[StrictModel], snapshot: CatalogView) -> RenderedJson:
@@ -192,16 +190,16 @@ async def estimate_cost_batch(batch: CostEstimateBatchRequest, request: Request)
     return answers
 
 
-@router.post("/cost:export", response_class=Response, responses=FOCUS_CSV)
+@router.post("/cost:export", response_class=Response, responses=CSV)
 async def estimate_cost_export(
     question: CostExportRequest, request: Request, aside: OffloadedWork
 ) -> Response:
     """Exports the charges of an estimate as CSV, in the columns of FOCUS 1.2; a row by charge and month."""
-    snapshot = await _get_snapshot(request)
+    snapshot = await get_requested_snapshot(request)
     tenant_id = request.scope["state"]["subject"].tenant_id
     export = partial(answer_question, partial(focus.export_cost, tenant_id=tenant_id), question, snapshot)
     rows = await aside(export)
-    return build_csv_response(rows, "cost.csv")
+    return csv_response(rows, "cost")
 
 
 @router.post("/cost:compare")
@@ -227,18 +225,18 @@ async def estimate_utility_bill_batch(batch: UtilityBillBatchRequest, request: R
     return answers
 
 
-@router.post("/utility-bill:export", response_class=Response, responses=FOCUS_CSV)
+@router.post("/utility-bill:export", response_class=Response, responses=CSV)
 async def estimate_utility_bill_export(
     question: UtilityBillExportRequest, request: Request, aside: OffloadedWork
 ) -> Response:
     """Exports the electricity of a run as CSV, in the columns of FOCUS 1.2; a row by charge and period."""
-    snapshot = await _get_snapshot(request)
+    snapshot = await get_requested_snapshot(request)
     tenant_id = request.scope["state"]["subject"].tenant_id
     export = partial(
         answer_question, partial(focus.export_utility_bill, tenant_id=tenant_id), question, snapshot
     )
     rows = await aside(export)
-    return build_csv_response(rows, "electricity.csv")
+    return csv_response(rows, "electricity")
 
 
 @router.post("/utility-bill:shift")

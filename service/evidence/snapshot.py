@@ -12,6 +12,7 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import Annotated, Any, NamedTuple
 
+from fastapi import Request
 from pydantic import TypeAdapter
 
 from service.calibrations import service as calibrations
@@ -410,6 +411,12 @@ class SnapshotStore:
 
 
 Snapshots = Annotated[SnapshotStore, from_state("snapshots")]
+
+
+async def get_requested_snapshot(request: Request) -> CatalogView:
+    """Returns the snapshot that the caller of a request sees."""
+    store: SnapshotStore = request.app.state.snapshots
+    return await store.get_requested(request.scope)
 
 
 @lru_cache(maxsize=1)

@@ -72,11 +72,6 @@ def lock_running_lease(session: Writer, node_id: str) -> LeaseRow | None:
     return session.scalars(held.with_for_update(), execution_options=options).one_or_none()
 
 
-def get_lease(session: Session, tenant_id: str, lease_id: str) -> LeaseRow | None:
-    """Returns a lease of a tenant, or None."""
-    return session.scalars(_select_lease(tenant_id, lease_id)).one_or_none()
-
-
 def lock_lease(session: Writer, tenant_id: str, lease_id: str) -> LeaseRow | None:
     """Returns a lease of a tenant, locked until the transaction ends, or None."""
     return session.scalars(_select_lease(tenant_id, lease_id).with_for_update()).one_or_none()

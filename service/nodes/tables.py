@@ -13,7 +13,6 @@ ACTIVE = "active"
 DRAINING = "draining"
 QUARANTINED = "quarantined"
 REVOKED = "revoked"
-NODE_STATES = (ACTIVE, DRAINING, QUARANTINED, REVOKED)
 
 PENDING = "pending"
 CURRENT = "current"

@@ -87,10 +87,3 @@ def doublings(count: Figure) -> float:
 def power_of_two(exponent: Figure) -> float:
     """Returns 2 to a whole power."""
     return cast("float", 2.0**exponent)
-
-
-def natural_logarithm(figure: Figure) -> float:
-    """Returns the natural logarithm, entry by entry."""
-    if isinstance(figure, np.ndarray):
-        return cast("float", np.log(figure))
-    return math.log(figure)

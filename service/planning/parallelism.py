@@ -207,7 +207,7 @@ def _build_pair(stages: float, distance: float, per_domain: float) -> DeviceGrou
     return DeviceGroup(devices, smaller(devices, 1.0 + (distance < per_domain)))
 
 
-def check_layout(layout: Parallelism, *, device_count: int, pointer: str = "/parallelism") -> None:
+def check_layout(layout: Parallelism, *, device_count: int) -> None:
     """Refuses a layout that does not fit the cluster or contradicts itself.
 
     Raises :class:`PlanningError` naming the field at fault.
@@ -216,7 +216,7 @@ def check_layout(layout: Parallelism, *, device_count: int, pointer: str = "/par
     if product != device_count:
         raise PlanningError(
             "PARALLELISM_MISMATCH",
-            pointer,
+            "/parallelism",
             f"tensor {layout.tensor} x pipeline {layout.pipeline} x data {layout.data} x context "
             f"{layout.context} = {product} devices, but the cluster has {device_count}",
         )
@@ -224,32 +224,32 @@ def check_layout(layout: Parallelism, *, device_count: int, pointer: str = "/par
     if interleaved != (layout.virtual_stages > 1):
         raise PlanningError(
             "VIRTUAL_STAGES",
-            f"{pointer}/virtual_stages",
+            "/parallelism/virtual_stages",
             "virtual_stages above 1 belongs to the interleaved schedule, and that schedule needs it",
         )
     if layout.data % layout.expert:
         raise PlanningError(
             "EXPERT_PARALLELISM",
-            f"{pointer}/expert",
+            "/parallelism/expert",
             f"expert {layout.expert} does not divide data {layout.data}, whose devices it uses",
         )
     holders = layout.tensor * layout.expert
     if layout.expert_tensor is not None and holders % layout.expert_tensor:
         raise PlanningError(
             "EXPERT_PARALLELISM",
-            f"{pointer}/expert_tensor",
+            "/parallelism/expert_tensor",
             f"expert_tensor {layout.expert_tensor} does not divide the {holders} devices that hold experts",
         )
     group = layout.sharding_group_size
     if (group is not None) != (layout.sharding is Sharding.HYBRID):
         raise PlanningError(
             "SHARDING_GROUP",
-            f"{pointer}/sharding_group_size",
+            "/parallelism/sharding_group_size",
             "sharding_group_size belongs to hybrid sharding, and hybrid sharding needs it",
         )
     if group is not None and layout.replicas % group:
         raise PlanningError(
             "SHARDING_GROUP",
-            f"{pointer}/sharding_group_size",
+            "/parallelism/sharding_group_size",
             f"sharding_group_size {group} does not divide the {layout.replicas} data-parallel devices",
         )

@@ -5,7 +5,6 @@ from typing import Final
 GIGABYTE_BYTES: Final = 1e9
 MEBIBYTE_BYTES: Final = 2.0**20
 GIBIBYTE_BYTES: Final = 2.0**30
-BITS_PER_BYTE: Final = 8
 MINUTE_SECONDS: Final = 60.0
 HOUR_SECONDS: Final = 3600.0
 DAY_SECONDS: Final = 86_400.0

@@ -1,12 +1,12 @@
 """Operations on approval policies."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import Path, Query, Response
 
 from service.kit.http.pages import BY_ID
-from service.kit.http.versions import ETAG, IfMatch, versioned_response
-from service.kit.http.web import LOCATED, api_router, json_response
+from service.kit.http.versions import CREATED, VERSIONED, IfMatch, versioned_response
+from service.kit.http.web import api_router, json_response
 from service.policies import repository, service
 from service.policies.changes.schemas import PROPOSED
 from service.policies.changes.service import SettledRead, SettledWrite
@@ -20,8 +20,6 @@ from service.policies.schemas import (
 from service.schemas.base import ResourceId
 
 router = api_router("/v1/approval-policies", tag="approval-policies")
-_SEEN: dict[int | str, dict[str, Any]] = {200: {"headers": ETAG}}
-_CREATED: dict[int | str, dict[str, Any]] = {201: {"headers": ETAG | LOCATED[201]["headers"]}, **PROPOSED}
 PolicyPath = Annotated[ResourceId, Path(description="Id of the policy.")]
 
 
@@ -34,7 +32,7 @@ def list_approval_policies(read: SettledRead, query: Annotated[ApprovalPolicyQue
         return json_response(page.to_response([service.to_response(row) for row in rows]))
 
 
-@router.post("", status_code=201, response_model=ApprovalPolicy, responses=_CREATED)
+@router.post("", status_code=201, response_model=ApprovalPolicy, responses=CREATED | PROPOSED)
 def create_approval_policy(write: SettledWrite, body: ApprovalPolicyRequest) -> Response:
     """Creates a policy: the approvers of the quotes that it applies to, from the next submission on.
 
@@ -45,14 +43,14 @@ def create_approval_policy(write: SettledWrite, body: ApprovalPolicyRequest) -> 
     return write.run(body, lambda session: service.create_policy(session, write.subject, body))
 
 
-@router.get("/{id:name}", response_model=ApprovalPolicy, responses=_SEEN)
+@router.get("/{id:name}", response_model=ApprovalPolicy, responses=VERSIONED)
 def get_approval_policy(read: SettledRead, id: PolicyPath) -> Response:
     """Returns the current version of a policy."""
     with read.session() as session:
         return versioned_response(service.get_policy(session, read.tenant_id, id))
 
 
-@router.patch("/{id:name}", response_model=ApprovalPolicy, responses=_SEEN | PROPOSED)
+@router.patch("/{id:name}", response_model=ApprovalPolicy, responses=VERSIONED | PROPOSED)
 def update_approval_policy(
     write: SettledWrite, id: PolicyPath, body: ApprovalPolicyPatch, if_match: IfMatch = ""
 ) -> Response:

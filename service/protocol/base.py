@@ -7,8 +7,6 @@ from typing import Annotated
 from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic_core import PydanticCustomError
 
-PROTOCOL_VERSION = 1
-
 _INT64 = {"format": "int64"}
 _RFC_3339 = (
     r"2[01][0-9]{2}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])"

@@ -8,7 +8,7 @@ from pydantic import MISSING
 from service.audit.service import Read, Write
 from service.kit.http.html import page_response
 from service.kit.http.pages import NEWEST_FIRST, Order, PageQuery
-from service.kit.http.web import LOCATED, OffloadedWork, api_router, csv_response, json_response
+from service.kit.http.web import CSV, LOCATED, OffloadedWork, api_router, csv_response, json_response
 from service.quotes import repository, service
 from service.quotes.documents import to_summary
 from service.quotes.errors import QuoteChanged, QuoteNotFound
@@ -27,10 +27,6 @@ from service.quotes.schemas import (
 from service.quotes.service import QuoteFreezing
 
 router = api_router("/v1/quotes", tag="quotes")
-_CSV: dict[int | str, dict[str, Any]] = {
-    200: {"content": {"text/csv": {"schema": {"type": "string"}}}},
-    409: {},
-}
 _PAGE: dict[int | str, dict[str, Any]] = {200: {"content": {"text/html": {"schema": {"type": "string"}}}}}
 _NEWEST_VERSION_FIRST: Order[int | None] = Order(("version",), int, None)
 QuotePath = Annotated[QuoteId, Path(description="Id of the quote.")]
@@ -132,7 +128,7 @@ def get_quote_report(read: Read, id: QuotePath, query: Annotated[QuoteVersionQue
     return page_response(render_report(quote))
 
 
-@router.get("/{id:name}/focus", response_class=Response, responses=_CSV)
+@router.get("/{id:name}/focus", response_class=Response, responses=CSV | {409: {}})
 def get_quote_focus(read: Read, id: QuotePath, query: Annotated[QuoteVersionQuery, Query()]) -> Response:
     """Returns the charges of a version as CSV in the columns of FOCUS 1.2, tagged with the quote.
 

@@ -1,14 +1,14 @@
 """Operations on webhooks."""
 
 from datetime import timedelta
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import Path, Query, Response
 
 from service.audit.service import Read, Write
 from service.kit.http.pages import NEWEST_FIRST, PageQuery
-from service.kit.http.versions import ETAG, IfMatch, versioned_response
-from service.kit.http.web import LOCATED, api_router, from_state, json_response
+from service.kit.http.versions import CREATED, VERSIONED, IfMatch, versioned_response
+from service.kit.http.web import api_router, from_state, json_response
 from service.webhooks import repository, service
 from service.webhooks.schemas import (
     IssuedWebhook,
@@ -28,8 +28,6 @@ from service.webhooks.schemas import (
 )
 
 router = api_router("/v1/webhooks", tag="webhooks")
-_TAGGED: dict[int | str, dict[str, Any]] = {200: {"headers": ETAG}}
-_CREATED: dict[int | str, dict[str, Any]] = {201: {"headers": ETAG | LOCATED[201]["headers"]}}
 
 
 Rules = Annotated[service.Webhooks, from_state("webhooks")]
@@ -45,7 +43,7 @@ def list_webhooks(read: Read, query: Annotated[PageQuery, Query()]) -> Response:
         return json_response(page.to_response([service.webhook_to_response(row) for row in rows]))
 
 
-@router.post("", status_code=201, response_model=IssuedWebhook, responses=_CREATED)
+@router.post("", status_code=201, response_model=IssuedWebhook, responses=CREATED)
 def create_webhook(write: Write, rules: Rules, body: WebhookRequest) -> Response:
     """Creates a webhook. The secret that messages are signed with is shown this once.
 
@@ -56,7 +54,7 @@ def create_webhook(write: Write, rules: Rules, body: WebhookRequest) -> Response
     return write.run(body, lambda session: rules.create(session, write.subject, body))
 
 
-@router.get("/{id:name}", response_model=Webhook, responses=_TAGGED)
+@router.get("/{id:name}", response_model=Webhook, responses=VERSIONED)
 def get_webhook(read: Read, id: WebhookPath) -> Response:
     """Returns a webhook and the state of its deliveries, without its secret."""
     with read.session() as session:
@@ -65,7 +63,7 @@ def get_webhook(read: Read, id: WebhookPath) -> Response:
         )
 
 
-@router.patch("/{id:name}", response_model=Webhook, responses=_TAGGED)
+@router.patch("/{id:name}", response_model=Webhook, responses=VERSIONED)
 def update_webhook(
     write: Write, rules: Rules, id: WebhookPath, body: WebhookPatch, if_match: IfMatch = ""
 ) -> Response:
@@ -84,7 +82,7 @@ def delete_webhook(write: Write, id: WebhookPath, if_match: IfMatch = "") -> Res
     return write.run(if_match, lambda session: service.delete_webhook(session, write.subject, id, if_match))
 
 
-@router.post("/{id:name}:rotate", response_model=IssuedWebhook, responses=_TAGGED)
+@router.post("/{id:name}:rotate", response_model=IssuedWebhook, responses=VERSIONED)
 def rotate_webhook(write: Write, rules: Rules, id: WebhookPath, body: WebhookRotationRequest) -> Response:
     """Creates the next secret or key of a webhook. Messages are signed with both until the overlap ends."""
     overlap = timedelta(seconds=body.overlap_seconds)

@@ -6,7 +6,6 @@ a credential, because none contains a header.
 
 import base64
 import hashlib
-import ipaddress
 import ssl
 import time
 from datetime import UTC, datetime
@@ -18,6 +17,7 @@ import httpx
 from pydantic import BaseModel, ValidationError
 
 from service import __version__
+from service.kit.addresses import is_loopback
 from service.protocol.base import ProtocolReply
 from service.protocol.leases import (
     BenchmarkLease,
@@ -284,14 +284,6 @@ def _parse_retry_after(response: httpx.Response) -> float:
             return 0.0
         seconds = (due.replace(tzinfo=due.tzinfo or UTC) - datetime.now(UTC)).total_seconds()
     return min(max(seconds, 0.0), LONGEST_RETRY_AFTER_SECONDS)
-
-
-def is_loopback(host: str) -> bool:
-    """Returns true if a host name or address is this host's own."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def validate_address(address: str) -> str:

@@ -4,6 +4,7 @@ import os
 import stat
 from pathlib import Path
 
+from service.kit.files import sync_folder
 from service.worker.errors import WorkerError
 
 UNFINISHED = ".part"
@@ -80,12 +81,3 @@ def remove_file(path: Path) -> None:
     """Removes a file, durably once this returns."""
     path.unlink(missing_ok=True)
     sync_folder(path.parent)
-
-
-def sync_folder(folder: Path) -> None:
-    """Syncs the names in a folder to disk."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

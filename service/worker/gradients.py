@@ -88,8 +88,3 @@ def encode_bf16(values: Values) -> Values:
     return ((bits + np.uint32(0x7FFF) + (bits >> np.uint32(16) & np.uint32(1))) >> np.uint32(16)).astype(
         np.uint16
     )
-
-
-def decode_bf16(bits: Values) -> Values:
-    """Converts the 16 bits of bf16 to fp32."""
-    return (bits.astype(np.uint32) << np.uint32(16)).view(np.float32)

@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
+from service.kit.files import sync_folder
 from service.protocol.nodes import NodeSpoolState
 from service.protocol.results import content_sha256
 from service.worker.files import (
@@ -18,7 +19,6 @@ from service.worker.files import (
     create_private_folder,
     move_file,
     remove_file,
-    sync_folder,
     write_file,
 )
 

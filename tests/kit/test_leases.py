@@ -252,5 +252,5 @@ def test_the_clock_is_the_databases_own(things):
     before = datetime.now(START.tzinfo)
     claim(things, 60.0)
     row = stored(things)["a"]
-    assert abs(row.lease_until - before - timedelta(seconds=60)) < timedelta(seconds=5)
+    assert abs(row.due_at - before - timedelta(seconds=60)) < timedelta(seconds=5)
     assert row.lease == RowLease("a", 1)

@@ -359,7 +359,6 @@ def test_constants_of_a_generation_stand_before_those_of_the_engine():
     )
     assert len({first, second, third, serving.get_rates(None).host_seconds}) == 4
     assert serving.get_rates(vllm, "another") == serving.get_rates(vllm)
-    assert serving.drop_engines().get_rates(vllm, "v1") == serving.get_rates(None)
 
 
 @pytest.mark.parametrize(

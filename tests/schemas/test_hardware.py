@@ -16,9 +16,7 @@ CATALOG = build_shipped_snapshot()
 GB = 1e9
 
 
-def cluster(
-    accelerator="h100-sxm", count=64, *, communicates=True, reach=None, catalog=CATALOG, **members
-):
+def cluster(accelerator="h100-sxm", count=64, *, communicates=True, reach=None, catalog=CATALOG, **members):
     if isinstance(accelerator, str):
         accelerator = {"source": "catalog", "id": accelerator}
     given = ClusterInput.model_validate_json(

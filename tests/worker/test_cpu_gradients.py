@@ -7,6 +7,7 @@ from service.worker import gradients
 from service.worker.benchmark import Unsupported
 from service.worker.cpu import cache_stream, optimizer_step
 from service.worker.cpu import gradients as measured
+from service.worker.cuda.numbers import decode_bf16
 from tests.worker.test_cpu import checked, identify, prepared, small_machine
 
 __all__ = ["small_machine"]
@@ -89,7 +90,7 @@ def test_what_is_sent_and_what_is_lost_make_up_the_whole():
 
 def test_bf16_is_rounded_to_nearest_and_even():
     ones = np.array([1.0, 1 + 2**-8, 1 + 3 * 2**-8, 1 + 2**-8 + 2**-20, -1 - 2**-9], np.float32)
-    assert gradients.decode_bf16(gradients.encode_bf16(ones)).tolist() == [1, 1, 1 + 2**-6, 1 + 2**-7, -1]
+    assert decode_bf16(gradients.encode_bf16(ones)).tolist() == [1, 1, 1 + 2**-6, 1 + 2**-7, -1]
 
 
 def test_a_step_in_blocks_is_the_formula_bit_by_bit():
@@ -99,7 +100,7 @@ def test_a_step_in_blocks_is_the_formula_bit_by_bit():
     scratch = optimizer_step._allocate_scratch()
     optimizer_step._build_task(rule, arrays, slice(0, 1000), scratch)()
     states = (drawn["master"], drawn["m"], drawn["v"])
-    wanted = gradients.apply_rule(rule, gradients.decode_bf16(drawn["gradient"]), *states)
+    wanted = gradients.apply_rule(rule, decode_bf16(drawn["gradient"]), *states)
     for name, values in zip(("master", "m", "v"), wanted, strict=True):
         assert np.array_equal(arrays[name], values), name
 

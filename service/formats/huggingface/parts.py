@@ -220,7 +220,6 @@ def build_convolution(
     bias: bool = True,
     groups: int = 1,
     shortcut: bool = False,
-    frames: int = 1,
 ) -> Convolution:
     """A square convolution that keeps the border."""
     return Convolution(
@@ -228,7 +227,6 @@ def build_convolution(
         output_channels=output,
         kernel_height=kernel,
         kernel_width=kernel,
-        kernel_frames=frames,
         stride=stride,
         groups=groups,
         bias=bias,
@@ -277,20 +275,20 @@ def build_part(
     )
 
 
-def build_classifier(size: int, outputs: int, *, bias: bool = True, per_token: bool = False) -> ModelHead:
+def build_classifier(size: int, outputs: int, *, per_token: bool = False) -> ModelHead:
     """Scores, for each token or once a sequence."""
     return ModelHead(
         kind="classifier",
         input_size=size,
         output_size=outputs,
-        bias=bias,
+        bias=True,
         per="token" if per_token else "sequence",
     )
 
 
-def build_pooler(size: int, output: int | None = None, *, bias: bool = True) -> ModelHead:
+def build_pooler(size: int, output: int | None = None) -> ModelHead:
     """A matrix on one token of a sequence."""
-    return ModelHead(kind="pooler", input_size=size, output_size=output or size, bias=bias, per="sequence")
+    return ModelHead(kind="pooler", input_size=size, output_size=output or size, bias=True, per="sequence")
 
 
 def build_language_head(

@@ -4,7 +4,6 @@ import csv
 import io
 import json
 import re
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 from hashlib import sha256
@@ -68,11 +67,6 @@ class ReadOffers(NamedTuple):
     offers: tuple[ListedOffer, ...]
     refused: tuple[RefusedOffer, ...]
     rows: int
-
-    @property
-    def refused_by_code(self) -> dict[str, int]:
-        """Returns the number of refused rows by reason."""
-        return dict(Counter(one.code for one in self.refused))
 
 
 def build_slug(*parts: str) -> str:

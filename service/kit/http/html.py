@@ -155,9 +155,9 @@ def page_response(page: str, *, status: int = 200, headers: Mapping[str, str] | 
     return Response(page, status, headers=own, media_type="text/html; charset=utf-8")
 
 
-def build_redirect(address: str, *, headers: Mapping[str, str] | None = None) -> Response:
+def build_redirect(address: str) -> Response:
     """Returns a redirect with status 303 (See Other), to be read with GET."""
-    return Response(status_code=303, headers={"Location": address, **page_headers(), **(headers or {})})
+    return Response(status_code=303, headers={"Location": address, **page_headers()})
 
 
 def render_problem_page(

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from fastapi import Header, Response
 
 from service.kit.http.problems import PreconditionFailed, PreconditionRequired
-from service.kit.http.web import json_response
+from service.kit.http.web import LOCATED, json_response
 
 
 class VersionRequired(PreconditionRequired):
@@ -31,6 +31,9 @@ ETAG: dict[str, Any] = {
     }
 }
 """Header of an answer that contains a row that can be changed."""
+VERSIONED: dict[int | str, dict[str, Any]] = {200: {"headers": ETAG}}
+CREATED: dict[int | str, dict[str, Any]] = {201: {"headers": ETAG | LOCATED[201]["headers"]}}
+"""OpenAPI responses of operations on such a row."""
 
 
 def build_etag(version: int) -> str:

@@ -79,11 +79,13 @@ class RenderedJson(bytes):
 _WRONG_PARAMETER = "A parameter of the request is invalid"
 
 
-def json_response(
-    content: object, *, status: int = 200, headers: Mapping[str, str] | None = None
-) -> Response:
+def json_response(content: object, *, headers: Mapping[str, str] | None = None) -> Response:
     """Returns an answer as JSON, by pydantic's serializer."""
-    return Response(to_json(content), status, headers=dict(headers or {}), media_type="application/json")
+    return Response(to_json(content), headers=dict(headers or {}), media_type="application/json")
+
+
+CSV: dict[int | str, dict[str, Any]] = {200: {"content": {"text/csv": {"schema": {"type": "string"}}}}}
+"""OpenAPI response of an operation that returns a table."""
 
 
 def csv_response(table: str, name: str) -> Response:

@@ -54,11 +54,6 @@ class LeasedColumns:
         """The lease under the token that was read."""
         return RowLease(self.id, self.fencing_token)
 
-    @property
-    def lease_until(self) -> datetime | None:
-        """The end of the lease while the row runs."""
-        return self.due_at if self.state == RUNNING else None
-
 
 LeasedRow = TypeVar("LeasedRow", bound=LeasedColumns)
 

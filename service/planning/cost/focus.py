@@ -16,7 +16,6 @@ from typing import Final, NamedTuple
 
 from service.planning.cost.money import round_amount
 
-VERSION: Final = "1.2"
 COLUMNS: Final = (
     "AvailabilityZone", "BilledCost", "BillingAccountId", "BillingAccountName", "BillingAccountType",
     "BillingCurrency", "BillingPeriodEnd", "BillingPeriodStart", "CapacityReservationId",

@@ -33,7 +33,7 @@ from service.planning.figures import (
     doublings,
     is_only,
     larger,
-    natural_logarithm,
+    natural_log,
     power_of_two,
     rounded_up,
     smaller,
@@ -143,7 +143,7 @@ def _compute_torus_share(inside: float, slice_devices: int, torus: Torus) -> flo
     A group lies along one axis or fills several, and uses their wires only. An axis shorter than a ring is a
     line, whose ends have half of the wires.
     """
-    axes = torus.axes * natural_logarithm(inside) / math.log(slice_devices)
+    axes = torus.axes * natural_log(inside) / math.log(slice_devices)
     used = smaller(larger(axes, 1.0), 1.0 * torus.axes) / torus.axes
     return used * (1.0 if slice_devices ** (1.0 / torus.axes) > torus.ring - 0.5 else 0.5)
 

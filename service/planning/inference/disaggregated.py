@@ -63,14 +63,13 @@ class ReplicaPool(NamedTuple):
 
 
 class CacheTransfer(NamedTuple):
-    """Transfer of a prompt's cache: bytes over each lane, and their seconds.
+    """Transfer of a prompt's cache: its bytes and their seconds.
 
     ``handoff_seconds`` pass in addition before the other side decodes.
     """
 
     bytes_per_request: float
     """Bytes over all lanes."""
-    lane_bytes: float
     seconds: float
     layers: float
     by_layer: bool
@@ -107,7 +106,7 @@ def build_transfer(
     layers = max(1.0, float(sum(work.layers for work in profile.attention)))
     messages = layers if by_layer else 1.0
     seconds = messages * (rail.hop_seconds + rail.chunk_seconds) + lane / rail.bytes_per_second
-    return CacheTransfer(held * decode.tensor, lane, seconds, layers, by_layer, handoff_seconds)
+    return CacheTransfer(held * decode.tensor, seconds, layers, by_layer, handoff_seconds)
 
 
 class DisaggregatedRates(NamedTuple):

@@ -15,10 +15,9 @@ def stage_start(profile: ModelProfile, layout: Parallelism, stage: int) -> int:
     return -(-stage * profile.block_count // layout.pipeline)
 
 
-def stage_share(profile: ModelProfile, layout: Parallelism, stage: int = 0) -> float:
-    """Returns the share of the blocks that ``stage`` holds; that of the first is the largest."""
-    depth = stage_start(profile, layout, stage + 1) - stage_start(profile, layout, stage)
-    return depth / max(profile.block_count, 1)
+def stage_share(profile: ModelProfile, layout: Parallelism) -> float:
+    """Returns the share of the blocks that the first stage holds, which is the largest."""
+    return stage_start(profile, layout, 1) / max(profile.block_count, 1)
 
 
 def count_blocks_within(block: BlockProfile, start: int, end: int) -> float:

@@ -17,10 +17,8 @@ class DeviceMachine(NamedTuple):
     rates: OperatorRates
 
 
-def build_machine(
-    accelerator: Accelerator, calibration: OperatorCalibration, end: str = "value"
-) -> DeviceMachine | None:
-    """Builds the device under the constants of its generation, at their ``low``, ``value`` or ``high``.
+def build_machine(accelerator: Accelerator, calibration: OperatorCalibration) -> DeviceMachine | None:
+    """Builds the device under the constants of its generation.
 
     Returns None where the bandwidth of the device is not known.
     """
@@ -30,5 +28,5 @@ def build_machine(
         accelerator.peak_flops_per_second,
         accelerator.bandwidth_bytes_per_second,
         calibration.find_machine(accelerator.id, accelerator.generation),
-        calibration.get_rates(accelerator.generation, end),
+        calibration.get_rates(accelerator.generation),
     )

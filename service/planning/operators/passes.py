@@ -115,10 +115,7 @@ def _is_plain(block: LayerBlock) -> bool:
 
 
 def resolve_choice(
-    profile: ModelProfile,
-    workload: TrainingWorkload,
-    fusion: OperatorFusion | None = None,
-    fused: FusedAttention | None = None,
+    profile: ModelProfile, workload: TrainingWorkload, fusion: OperatorFusion | None = None
 ) -> KernelChoice:
     """Returns the kernels that ``workload`` runs with: those of its framework unless stated.
 
@@ -134,7 +131,7 @@ def resolve_choice(
         trained = TrainedMatrices(workload.adaptation.targets, workload.adaptation.rank)
     return KernelChoice(
         flash=workload.kernel is AttentionKernel.FLASH,
-        fused=fused or workload.fused or get_fused_attention(workload.framework),
+        fused=workload.fused or get_fused_attention(workload.framework),
         fusion=fusion or workload.fusion or FUSION[workload.framework],
         rotary=not (tables & {"positions", "scale"} or plain),
         one_norm_kernel=plain,

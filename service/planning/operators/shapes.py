@@ -131,8 +131,6 @@ def build_gemm(
     result: float,
     batch: float = 1.0,
     kernels: float = 1.0,
-    kind: OperatorKind = OperatorKind.GEMM,
-    deviations: float = 0.0,
 ) -> OperatorWork:
     """Builds ``kernels`` launches of ``batch`` multiplications of rows, columns and depth, all moved once."""
     rows, columns, depth = shape
@@ -140,7 +138,7 @@ def build_gemm(
     area = rows * columns
     return OperatorWork(
         name,
-        kind,
+        OperatorKind.GEMM,
         number_format,
         2.0 * area * depth * each,
         ((rows + columns) * depth * operand + area * result) * each,
@@ -149,7 +147,6 @@ def build_gemm(
         columns,
         depth,
         batch,
-        deviations=deviations,
     )
 
 

@@ -1,12 +1,12 @@
 """Operations on delayed changes of policies and budgets, and on the settings of the delay."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import Path, Query, Response
 
 from service.evidence.snapshot import Snapshots
 from service.kit.http.pages import newest_first
-from service.kit.http.versions import ETAG, IfMatch, versioned_response
+from service.kit.http.versions import VERSIONED, IfMatch, versioned_response
 from service.kit.http.web import api_router, json_response
 from service.policies.changes import repository, service
 from service.policies.changes.schemas import (
@@ -23,7 +23,6 @@ from service.policies.changes.waiting import to_response
 
 changes = api_router("/v1/policy-changes", tag="policy-changes")
 settings = api_router("/v1/approval-settings", tag="approval-settings")
-_SEEN: dict[int | str, dict[str, Any]] = {200: {"headers": ETAG}}
 PolicyChangePath = Annotated[PolicyChangeId, Path(description="Id of the change.")]
 
 
@@ -65,14 +64,14 @@ def reject_policy_change(write: SettledWrite, id: PolicyChangePath) -> Response:
     return write.run(None, lambda session: service.reject_change(session, write.subject, id))
 
 
-@settings.get("", response_model=ApprovalSettings, responses=_SEEN)
+@settings.get("", response_model=ApprovalSettings, responses=VERSIONED)
 def get_approval_settings(read: SettledRead) -> Response:
     """Returns the delay for changes of the tenant's policies and budgets."""
     with read.session() as session:
         return versioned_response(service.get_settings(session, read.tenant_id))
 
 
-@settings.patch("", response_model=ApprovalSettings, responses=_SEEN | PROPOSED)
+@settings.patch("", response_model=ApprovalSettings, responses=VERSIONED | PROPOSED)
 def update_approval_settings(
     write: SettledWrite, body: ApprovalSettingsPatch, if_match: IfMatch = ""
 ) -> Response:

@@ -11,7 +11,6 @@ STREAM_ARRAYS = {"read": 1, "write": 1, "copy": 2, "triad": 3}
 WORD_BYTES = 4
 SECTOR_BYTES = 32
 """Bytes that are fetched of memory at least (CUDA C++ Best Practices Guide, coalesced access)."""
-WARP_THREADS = 32
 
 
 class StreamWork(Work):

@@ -13,7 +13,7 @@ from pydantic_core import to_json
 from starlette.concurrency import run_in_threadpool
 
 from service.auth.sessions import AuthenticatedPageRoute, PageVisitor, SameSessionForm, VisitorDependency
-from service.evidence.snapshot import SnapshotStore
+from service.evidence.snapshot import get_requested_snapshot
 from service.kit.http.html import Form, group_errors_by_field, page_response, page_router, render_template
 from service.kit.http.problems import Problem
 from service.kit.http.web import OffloadedWork, build_body_problem
@@ -56,7 +56,7 @@ router = page_router(tag="estimates", route_class=QuestionPageRoute)
 @router.get("/ask")
 async def ask_form(request: Request, visitor: VisitorDependency) -> Response:
     """Shows the empty form."""
-    return await run_in_threadpool(_page, await _snapshot(request), visitor, AT_FIRST)
+    return await run_in_threadpool(_page, await get_requested_snapshot(request), visitor, AT_FIRST)
 
 
 @router.post("/ask")
@@ -64,7 +64,7 @@ async def ask(
     request: Request, visitor: VisitorDependency, form: SameSessionForm, aside: OffloadedWork
 ) -> Response:
     """Shows the answer above the form, or the form with errors at its fields."""
-    snapshot = await _snapshot(request)
+    snapshot = await get_requested_snapshot(request)
     typed = parse_question(form, snapshot)
 
     async def show(**more: Any) -> Response:  # noqa: ANN401
@@ -81,11 +81,6 @@ async def ask(
         at_fields, others = group_errors_by_field(convert_problem_units(problem), typed.places)
         return await show(wrong=at_fields, others=others)
     return await show(answer=answer)
-
-
-async def _snapshot(request: Request) -> CatalogView:
-    store: SnapshotStore = request.app.state.snapshots
-    return await store.get_requested(request.scope)
 
 
 def _question(typed: TypedForm) -> StrictModel:

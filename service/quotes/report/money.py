@@ -98,17 +98,13 @@ def _is_chartable(lines: Sequence[CostLine]) -> bool:
 
 
 def build_lines_picture(
-    key: str, caption: str, lines: Sequence[CostLine], total: MoneyQuantity | None, names: Sequence[str] = ()
+    key: str, caption: str, lines: Sequence[CostLine], total: MoneyQuantity | None
 ) -> ReportChart | None:
     """Returns a chart of charges as parts of their total."""
     if not _is_chartable(lines):
         return None
     code = lines[0]["amount"]["currency_code"]
-    titles = names or [to_title(line["name"]) for line in lines]
-    parts = [
-        (title, format_amount(line), float(line["amount"]["amount"]))
-        for title, line in zip(titles, lines, strict=True)
-    ]
+    parts = [(to_title(line["name"]), format_amount(line), float(line["amount"]["amount"])) for line in lines]
     rows = stack_bars(parts)
     if total is not None and total["currency_code"] == code:
         low, value, high = (float(total[end]) for end in ("low", "amount", "high"))
@@ -121,22 +117,21 @@ def build_lines_picture(
     )
     axis = build_linear_axis(*ends, unit=scale.factor)
     chart = render_bars(ChartLabel(key, caption, description), rows, axis, scale)
-    return ReportChart(caption, chart, build_lines_table(caption, {"lines": lines, "total": total}, titles))
+    return ReportChart(caption, chart, build_lines_table(caption, {"lines": lines, "total": total}))
 
 
-def build_lines_table(caption: str, charges: Mapping[str, Any], names: Sequence[str] = ()) -> ReportTable:
+def build_lines_table(caption: str, charges: Mapping[str, Any]) -> ReportTable:
     """Returns a table of charges as quantity times price."""
     lines: Sequence[CostLine] = charges["lines"]
-    titles = names or [to_title(line["name"]) for line in lines]
     rows = [
         (
-            title,
+            to_title(line["name"]),
             f"{format_quantity(line['quantity'])} {line['unit'].replace('_', ' ')}",
             format_money(**line["unit_price"]) if "unit_price" in line else NOT_KNOWN,
             format_amount(line),
             line["source"],
         )
-        for title, line in zip(titles, lines, strict=True)
+        for line in lines
     ]
     total = charges.get("total")
     last = ("Total", "", "", build_money_figure("total", total).shown, "") if total else ()

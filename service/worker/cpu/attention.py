@@ -11,6 +11,7 @@ from service.protocol.suites import Benchmark
 from service.protocol.work.arithmetic import AttentionWork
 from service.worker.benchmark import MeasurementFacts, PreparedBenchmark, Unsupported
 from service.worker.cpu.blas import inspect_blas
+from service.worker.cpu.decoder import apply_softmax
 from service.worker.cpu.host_timed import (
     NUMPY,
     HostTimed,
@@ -87,7 +88,7 @@ def compute_attention(
             keys, values = k[sequence, kv], v[sequence, kv]
             if not is_causal:
                 rows = q[sequence, kv].reshape(group, head)
-                out[sequence, kv, :, 0] = _apply_softmax(rows @ keys.T * scale) @ values
+                out[sequence, kv, :, 0] = apply_softmax(rows @ keys.T * scale) @ values
                 continue
             for member in range(group):
                 for first in range(0, queries, QUERY_TILE):
@@ -95,16 +96,7 @@ def compute_attention(
                     scores = q[sequence, kv, member, first:last] @ keys[:last].T * scale
                     unseen = np.arange(first, last) > np.arange(first, last)[:, None]
                     scores[:, first:last][unseen] = -np.inf
-                    np.matmul(
-                        _apply_softmax(scores), values[:last], out=out[sequence, kv, member, first:last]
-                    )
-
-
-def _apply_softmax(scores: np.ndarray) -> np.ndarray:
-    scores -= scores.max(axis=-1, keepdims=True)
-    np.exp(scores, out=scores)
-    scores /= scores.sum(axis=-1, keepdims=True)
-    return scores
+                    np.matmul(apply_softmax(scores), values[:last], out=out[sequence, kv, member, first:last])
 
 
 def _verify_result(

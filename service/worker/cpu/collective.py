@@ -21,7 +21,6 @@ from service.worker.process import get_pipe
 from service.worker.ring import BUFFERS, ELEMENT_BYTES, map_buffers
 
 OPERATIONS = ("all_reduce", "all_gather", "reduce_scatter")
-PipeEnds = tuple[int, int]
 
 
 class CollectiveRing:

@@ -20,7 +20,8 @@ from service.worker.cpu.host_timed import (
     compute_checksum,
 )
 from service.worker.cpu.stream import Part, open_task_pool, split_elements
-from service.worker.gradients import BLOCK, LARGEST, decode_bf16, encode_bf16, quantize_int8, quantize_sign
+from service.worker.cuda.numbers import decode_bf16
+from service.worker.gradients import BLOCK, LARGEST, encode_bf16, quantize_int8, quantize_sign
 from service.worker.host import usable_processors
 
 AT_A_TIME = 16 * BLOCK

@@ -18,7 +18,8 @@ from service.worker.cpu.host_timed import (
     compute_checksum,
 )
 from service.worker.cpu.stream import open_task_pool, split_elements
-from service.worker.gradients import RULES, UpdateRule, apply_rule, decode_bf16, encode_bf16
+from service.worker.cuda.numbers import decode_bf16
+from service.worker.gradients import RULES, UpdateRule, apply_rule, encode_bf16
 from service.worker.host import usable_processors
 
 BLOCK = 2**13

@@ -26,6 +26,7 @@ from service.worker.cpu.decoder import (
 from service.worker.cpu.host_timed import HostTimed, build_correctness, compute_checksum
 from service.worker.decoder import (
     SeededWeights,
+    backward_norm,
     compute_entropy,
     compute_gradient_rows,
     compute_tolerance,
@@ -96,7 +97,7 @@ class CpuTrainingStep:
         losses, dscores = _compute_entropy(
             apply_weight(last, self.weights["head"]), ids[:, 1:], accumulation_steps
         )
-        dx = _backward_norm(self._backward_matrix("head", dscores, last), last, factors)
+        dx = backward_norm(self._backward_matrix("head", dscores, last), last, factors)
         for number in reversed(range(work.layers)):
             layer = layers[number] if keeps_all else self._forward_layer(number, starts[number])[0]
             dx = self._backward_layer(number, layer, dx)
@@ -133,7 +134,7 @@ class CpuTrainingStep:
         g, u = layer.gates[..., :half], layer.gates[..., half:]
         share = 1 / (1 + np.exp(-g))
         dgates = np.concatenate([dfed * u * share * (1 + g * (1 - share)), dfed * g * share], axis=-1)
-        dx = dx + _backward_norm(
+        dx = dx + backward_norm(
             self._backward_matrix(f"gate_up.{number}", dgates, layer.b), layer.b, layer.factors_b
         )
         do = self._backward_matrix(f"out.{number}", dx, layer.mixed)
@@ -151,7 +152,7 @@ class CpuTrainingStep:
             [rotate_heads(dq, cosines, -sines), rotate_heads(dk, cosines, -sines), dv], axis=1
         )
         dqkv = heads.swapaxes(1, 2).reshape(sequences, count, -1)
-        return dx + _backward_norm(
+        return dx + backward_norm(
             self._backward_matrix(f"qkv.{number}", dqkv, layer.a), layer.a, layer.factors_a
         )
 
@@ -229,10 +230,6 @@ def _compute_entropy(scores: Array, targets: np.ndarray, accumulation_steps: int
     )
     scores /= np.float32(targets.size * accumulation_steps)
     return losses, scores
-
-
-def _backward_norm(dy: Array, y: Array, factors: Array) -> Array:
-    return np.asarray(factors * (dy - y * np.mean(dy * y, axis=-1, keepdims=True)))
 
 
 def _merge_heads(o: Array, query_heads: int, count: int) -> Array:

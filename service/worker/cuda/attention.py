@@ -19,6 +19,7 @@ from service.worker.cuda import device as devices
 from service.worker.cuda import numbers
 from service.worker.cuda.bindings import list_versions, load_module
 from service.worker.cuda.device import CACHE_SHARE, CudaDevice, run_kernel
+from service.worker.errors import get_first_line
 
 WIDTHS = {"fp32": 4, "bf16": 2, "fp16": 2}
 STORED = {"fp32": "f4", "bf16": "u2", "fp16": "f2"}
@@ -217,7 +218,7 @@ class TorchAttention:
                 for shape in shapes
             ]
         except torch.cuda.OutOfMemoryError as error:
-            raise Unsupported(_get_first_line(error)) from None
+            raise Unsupported(get_first_line(error)) from None
         self.q, self.k, self.v = (int(tensor.data_ptr()) for tensor in self._tensors)
         self._stream = torch.cuda.ExternalStream(device.stream, device=where)
         self._out: Any = None
@@ -230,7 +231,7 @@ class TorchAttention:
             with self.open_context():
                 self.queue()
         except RuntimeError as error:
-            raise Unsupported(f"{BACK_ENDS[self._work.back_end]}: {_get_first_line(error)}") from None
+            raise Unsupported(f"{BACK_ENDS[self._work.back_end]}: {get_first_line(error)}") from None
 
     def open_context(self) -> ExitStack:
         """Returns the context in which it runs, with back end and stream set."""
@@ -373,10 +374,6 @@ class AttentionTimed:
         head = self._work.head_size
         found = numbers.generate_normal_run(self._work.dtype, self._seeds[which], first * head, count * head)
         return found.reshape(count, head)
-
-
-def _get_first_line(error: Exception) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0]
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from service.protocol.work.base import DType
 from service.worker.benchmark import Unsupported
 from service.worker.cuda.bindings import load_module
 from service.worker.cuda.device import CudaDevice
+from service.worker.errors import get_first_line
 
 WORKSPACE_BYTES = 32 * 2**20
 """Workspace as large as PyTorch's on Hopper, so that figures compare."""
@@ -82,7 +83,7 @@ def _open_library(lt: Any, device: CudaDevice, stack: ExitStack) -> CublasLtLibr
     try:
         handle, version = lt.create(), _read_version(lt)
     except (lt.cuBLASLtError, RuntimeError) as error:
-        raise Unsupported(f"cuBLASLt: {_get_first_line(error)}") from None
+        raise Unsupported(f"cuBLASLt: {get_first_line(error)}") from None
     stack.callback(lt.destroy, handle)
     return CublasLtLibrary(handle, version, device.allocate(WORKSPACE_BYTES))
 
@@ -156,7 +157,7 @@ class Matmul:
                 count.ctypes.data,
             )
         except (lt.cuBLASLtError, RuntimeError) as error:
-            raise Unsupported(f"cuBLASLt: {_get_first_line(error)}") from None
+            raise Unsupported(f"cuBLASLt: {get_first_line(error)}") from None
         finally:
             lt.matmul_preference_destroy(preference)
         found = [place for place in range(int(count[0])) if not self._found[place]["state"]]
@@ -235,7 +236,3 @@ def _read_version(lt: Any) -> str:  # noqa: ANN401
 
 def _format_version(version: tuple[int, int]) -> str:
     return ".".join(map(str, version))
-
-
-def _get_first_line(error: Exception) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0]

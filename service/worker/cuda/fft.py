@@ -18,6 +18,7 @@ from service.worker.cuda import device as devices
 from service.worker.cuda import numbers
 from service.worker.cuda.bindings import list_versions, load_module
 from service.worker.cuda.device import CACHE_SHARE, CudaDevice, run_kernel
+from service.worker.errors import get_first_line
 from service.worker.fourier import compute_points, compute_tolerance
 
 FORWARD = -1
@@ -43,7 +44,7 @@ class FftPlan:
             self.version = _format_version(cufft.get_version())
             self._plan = cufft.create()
         except (cufft.cuFFTError, RuntimeError) as error:
-            raise Unsupported(f"cuFFT: {_get_first_line(error)}") from None
+            raise Unsupported(f"cuFFT: {get_first_line(error)}") from None
         stack.callback(cufft.destroy, self._plan)
         cufft.set_auto_allocation(self._plan, 0)
         cufft.set_stream(self._plan, device.stream)
@@ -60,7 +61,7 @@ class FftPlan:
                 )
             )  # fmt: skip
         except (cufft.cuFFTError, RuntimeError) as error:
-            raise Unsupported(f"cuFFT: {_get_first_line(error)}") from None
+            raise Unsupported(f"cuFFT: {get_first_line(error)}") from None
         if self.work_bytes:
             cufft.set_work_area(self._plan, device.allocate(self.work_bytes))
 
@@ -192,10 +193,6 @@ def format_factors(points: int) -> str:
 
 def _format_version(number: int) -> str:
     return f"{number // 1000}.{number // 100 % 10}.{number % 100}"
-
-
-def _get_first_line(error: Exception) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0]
 
 
 @contextmanager

@@ -105,9 +105,7 @@ def build_sd3(reader: ConfigReader, suffix: str) -> Architecture:
     )
 
 
-def _build_joint_blocks(
-    reader: ConfigReader, hidden: int, heads: int, *, ratio: int = 4
-) -> tuple[ModelLayer, ...]:
+def _build_joint_blocks(reader: ConfigReader, hidden: int, heads: int) -> tuple[ModelLayer, ...]:
     """Blocks of two streams, then blocks of one over text and latents in a row (Flux)."""
     attention = build_attention(hidden, heads, query_key_norm="head")
     depth, single = reader.read_depth("num_layers"), reader.read_depth("num_single_layers")
@@ -116,7 +114,7 @@ def _build_joint_blocks(
         build_modulation(hidden, hidden, 3),
         # One matrix is the output of attention and of the feed-forward beside it, with one bias.
         build_attention(hidden, heads, output_bias=False, query_key_norm="head"),
-        build_mlp(hidden, ratio * hidden),
+        build_mlp(hidden, 4 * hidden),
     )
     return (
         _build_stream(hidden, attention, over="latent", joins="text", count=depth),

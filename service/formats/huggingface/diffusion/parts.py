@@ -15,10 +15,10 @@ def build_text_input(length: int) -> ModelInputShape:
 
 
 def build_latent_input(
-    reader: ConfigReader, channels: int, *, downsampling: int = 8, frames: int = 1, size: str = "sample_size"
+    reader: ConfigReader, channels: int, *, downsampling: int = 8, frames: int = 1
 ) -> ModelInputShape:
     """Latents of the autoencoder that these models are published with, in pixels of the sample."""
-    cells = reader.config.get(size)
+    cells = reader.config.get("sample_size")
     known = isinstance(cells, int) and not isinstance(cells, bool) and cells > 0
     return ModelInputShape(
         name="latent",

@@ -52,20 +52,21 @@ class PatchTransformer(NamedTuple):
     function: str = "gelu"
 
 
-def build_image_input(
-    reader: ConfigReader, *, channels: str = "num_channels", size: str = "image_size"
-) -> ModelInputShape:
+def build_image_input(reader: ConfigReader) -> ModelInputShape:
     """The image that a tower sees; its published size stands in where a sample does not say."""
     return ModelInputShape(
-        name="image", kind="image", channels=reader.read_size_or(channels, 3), height=read_side(reader, size)
+        name="image",
+        kind="image",
+        channels=reader.read_size_or("num_channels", 3),
+        height=read_side(reader, "image_size"),
     )
 
 
-def compute_grid_side(reader: ConfigReader, *, image: str = "image_size", patch: str = "patch_size") -> int:
+def compute_grid_side(reader: ConfigReader) -> int:
     """Patches along one side of the published image."""
-    pixels, step = read_side(reader, image), read_side(reader, patch)
+    pixels, step = read_side(reader, "image_size"), read_side(reader, "patch_size")
     if pixels is None or step is None or pixels < step:
-        raise build_invalid_error(image, f"{image} holds no patch")
+        raise build_invalid_error("image_size", "image_size holds no patch")
     return pixels // step
 
 
@@ -94,9 +95,7 @@ def _build_attention(
     return (own, build_learned_vectors("bias", hidden, 2))
 
 
-def build_vision_transformer(
-    reader: ConfigReader, kind: PatchTransformer, over: str = "image"
-) -> tuple[ModelLayer, ...]:
+def build_vision_transformer(reader: ConfigReader, kind: PatchTransformer) -> tuple[ModelLayer, ...]:
     """Patches, class tokens and positions, the blocks, and the norm behind them."""
     hidden, heads = reader.read_size("hidden_size"), reader.read_size("num_attention_heads")
     step = read_side(reader, "patch_size") or 1
@@ -128,10 +127,10 @@ def build_vision_transformer(
             *scale,
         ),
         count=reader.read_depth("num_hidden_layers"),
-        over=(over,),
+        over=("image",),
     )
-    behind = (build_part(build_norm(hidden), over=over),) if kind.final_norm else ()
-    return (build_part(*stem, over=over), block, *behind)
+    behind = (build_part(build_norm(hidden), over="image"),) if kind.final_norm else ()
+    return (build_part(*stem, over="image"), block, *behind)
 
 
 def _build_feed_forward(reader: ConfigReader, kind: PatchTransformer, hidden: int) -> SimpleLayer:

@@ -6,7 +6,7 @@ Constants of a generation of an engine's versions come in addition to those of t
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -133,8 +133,3 @@ class ServingCalibration:
                 **{each.value: self.find_share(each, engine, generation).value for each in ServingQuantity}
             ),
         )
-
-    def drop_engines(self) -> "ServingCalibration":
-        """Returns the set without the constants of named engines."""
-        pooled = {key: share for key, share in self.constants.items() if key[1] is None}
-        return replace(self, constants=pooled, _known={})

@@ -109,7 +109,8 @@ ALL_TRAINED = TrainedMatrices(frozenset(), 0)
 """Adaptation of a model whose parameters are all trained: none."""
 
 
-def _count_saved_inputs(trained: TrainedMatrices | None, *names: str) -> float:
+def count_saved_inputs(trained: TrainedMatrices | None, *names: str) -> float:
+    """Returns how many of the inputs of matrices are saved for their gradients; 1 without an adaptation."""
     return 1.0 if trained is None else trained.count_saved_inputs(*names)
 
 
@@ -140,8 +141,8 @@ def _(layer: Attention, trained: TrainedMatrices | None = None) -> ActivationTer
     added = beside.count_update_elements(query=query, key=key, value=value) + beside.attends_apart * result
     added += beside.scales * (query + key + value + layer.hidden_size)
     mask = beside.dropout * beside.count_low_rank("query", "key", "value")
-    inputs = layer.hidden_size * _count_saved_inputs(trained, "query", "key", "value")
-    source = (layer.cross_size or 0) * _count_saved_inputs(trained, "key", "value")
+    inputs = layer.hidden_size * count_saved_inputs(trained, "query", "key", "value")
+    source = (layer.cross_size or 0) * count_saved_inputs(trained, "key", "value")
     return ActivationTerms(
         whole_elements=inputs + source + _count_low_rank_elements(trained, "query", "key", "value", "output"),
         split_elements=query + key + value + result + gated + normed + added,
@@ -161,9 +162,9 @@ def _(layer: LatentAttention, trained: TrainedMatrices | None = None) -> Activat
     query_key = layer.query_heads * (layer.rotary_head_size + layer.plain_head_size)
     value = layer.query_heads * layer.value_head_size
     ranks = layer.key_value_rank + (layer.query_rank or 0)
-    inputs = layer.hidden_size * _count_saved_inputs(trained, "query", "query_down", "key_value_down")
-    between = (layer.query_rank or 0) * _count_saved_inputs(trained, "query_up")
-    between += layer.key_value_rank * _count_saved_inputs(trained, "key_value_up")
+    inputs = layer.hidden_size * count_saved_inputs(trained, "query", "query_down", "key_value_down")
+    between = (layer.query_rank or 0) * count_saved_inputs(trained, "query_up")
+    between += layer.key_value_rank * count_saved_inputs(trained, "key_value_up")
     names = ("query", "query_down", "query_up", "key_value_down", "key_value_up", "output")
     return ActivationTerms(
         # Input of both compressions, and each compressed vector before and after its norm.
@@ -182,8 +183,8 @@ def _(layer: LinearAttention, trained: TrainedMatrices | None = None) -> Activat
     key = layer.key_heads * layer.key_head_size
     value = layer.value_heads * layer.value_head_size
     states = layer.value_heads * layer.key_head_size * layer.value_head_size / CHUNK_TOKENS
-    inputs = layer.hidden_size * _count_saved_inputs(trained, "query_key_value_gate", "step_and_decay")
-    gated = value * _count_saved_inputs(trained, "output")
+    inputs = layer.hidden_size * count_saved_inputs(trained, "query_key_value_gate", "step_and_decay")
+    gated = value * count_saved_inputs(trained, "output")
     return ActivationTerms(
         whole_elements=inputs,
         # Input and output of the convolution, the gate, the result before and after its norm, the state of
@@ -204,8 +205,8 @@ def _(layer: LinearAttention, trained: TrainedMatrices | None = None) -> Activat
 @activation_terms.register
 def _(layer: StateSpace, trained: TrainedMatrices | None = None) -> ActivationTerms:
     states = layer.groups * layer.state_size
-    inputs = layer.hidden_size * _count_saved_inputs(trained, "input")
-    scanned = layer.inner_size * _count_saved_inputs(trained, "output")
+    inputs = layer.hidden_size * count_saved_inputs(trained, "input")
+    scanned = layer.inner_size * count_saved_inputs(trained, "output")
     # Fused kernels save the output of the input projection and the result of the scan (Gu and Dao 2023,
     # section 3.3.2: the states are recomputed).
     projected = 2 * layer.inner_size + layer.inner_size
@@ -221,8 +222,8 @@ def _(layer: StateSpace, trained: TrainedMatrices | None = None) -> ActivationTe
 
 @activation_terms.register
 def _(layer: FeedForward, trained: TrainedMatrices | None = None) -> ActivationTerms:
-    inputs = layer.hidden_size * _count_saved_inputs(trained, "gate", "up")
-    product = layer.inner_size * _count_saved_inputs(trained, "down")
+    inputs = layer.hidden_size * count_saved_inputs(trained, "gate", "up")
+    product = layer.inner_size * count_saved_inputs(trained, "down")
     beside = trained or ALL_TRAINED
     results = layer.inner_size * (2 if layer.gated else 1) + layer.hidden_size
     mask = beside.dropout * beside.count_low_rank("gate", "up")
@@ -247,12 +248,12 @@ def _(layer: MixtureOfExperts, trained: TrainedMatrices | None = None) -> Activa
     routed = layer.experts_per_token * layer.expert_inner_size
     shared = layer.shared_inner_size or 0
     up, down = ("expert_gate", "expert_up"), ("expert_down",)
-    router = layer.hidden_size * _count_saved_inputs(
+    router = layer.hidden_size * count_saved_inputs(
         trained, "router", "shared_router", "shared_gate", "shared_up"
     )
     width = layer.latent_size or layer.hidden_size
-    copies = width * layer.experts_per_token * _count_saved_inputs(trained, *up)
-    products = routed * _count_saved_inputs(trained, *down) + shared * _count_saved_inputs(
+    copies = width * layer.experts_per_token * count_saved_inputs(trained, *up)
+    products = routed * count_saved_inputs(trained, *down) + shared * count_saved_inputs(
         trained, "shared_down"
     )
     return ActivationTerms(
@@ -274,7 +275,7 @@ def _(layer: Normalization, trained: TrainedMatrices | None = None) -> Activatio
 
 @activation_terms.register
 def _(layer: Linear, trained: TrainedMatrices | None = None) -> ActivationTerms:
-    inputs = layer.input_size * _count_saved_inputs(trained, "weight")
+    inputs = layer.input_size * count_saved_inputs(trained, "weight")
     return ActivationTerms(whole_elements=inputs, whole_inputs=inputs)
 
 

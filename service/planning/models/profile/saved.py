@@ -18,7 +18,12 @@ from service.planning.models.layers import (
     SimpleLayer,
 )
 from service.planning.models.positions import BlockPositions, LayerPositions
-from service.planning.models.profile.activations import ActivationTerms, TrainedMatrices, activation_terms
+from service.planning.models.profile.activations import (
+    ActivationTerms,
+    TrainedMatrices,
+    activation_terms,
+    count_saved_inputs,
+)
 
 INDEX_BYTES = 8.0
 """Bytes of an index into a table, or into the cells that a maximum was taken of (64 bit)."""
@@ -47,7 +52,7 @@ def _compute_attention_terms(
         key = heads * layer.head_size
         read = key + heads * (layer.value_head_size or layer.head_size)
         normed = key if layer.query_key_norm != "none" else 0
-        source = (layer.cross_size or 0) * _count_saved_inputs(trained, "key", "value")
+        source = (layer.cross_size or 0) * count_saved_inputs(trained, "key", "value")
         elsewhere = context - entering
         found = found._replace(
             # The source is one tensor for all blocks that read it.
@@ -78,10 +83,6 @@ def _count_modulation_tensors(vectors: int) -> int:
     return {4: 4, 9: 5}.get(vectors, (vectors + 1) // 3 + vectors // 3)
 
 
-def _count_saved_inputs(trained: TrainedMatrices | None, *names: str) -> float:
-    return 1.0 if trained is None else trained.count_saved_inputs(*names)
-
-
 def sampled_terms(
     layer: SimpleLayer, places: LayerPositions, trained: TrainedMatrices | None = None
 ) -> ActivationTerms:
@@ -99,7 +100,7 @@ def sampled_terms(
             kept = (
                 0.0
                 if layer.shortcut
-                else layer.input_channels * entering * _count_saved_inputs(trained, "kernel")
+                else layer.input_channels * entering * count_saved_inputs(trained, "kernel")
             )
             found = ActivationTerms(whole_elements=kept, whole_inputs=kept)
         case Activation():
