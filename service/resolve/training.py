@@ -66,7 +66,7 @@ def resolve_training_workload(
         raise PlanningError("RECOMPUTATION_INTERVAL", "/workload/recomputation/k", detail)
     fused = None if given.attention_release is MISSING else given.attention_release
     if fused is None and given.attention is AttentionKernel.FLASH:
-        detail = "the fused attention that the framework brings: FlashAttention-2, or its like on other devices"
+        detail = "the fused attention of the framework: FlashAttention-2, or the like of other devices"
         notes.fill("/workload/attention_release", get_fused_attention(framework).value, "framework", detail)
     return TrainingWorkload(
         sequence_length=given.sequence_length,

@@ -5,11 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from service.plans.service import estimate_plan
 from service.plans.space import KeptConfiguration, SearchOutcome
 from service.plans.stored import parse_outcome, to_document
-from service.schemas.plans import PlanRequest
-from tests.asking import codes, shipped, usd
+from tests.asking import codes, usd
 from tests.plans.asking import TRAINING, planned
 
 HEADROOM = "/constraints/headroom_share"
@@ -72,15 +70,17 @@ class TestHeadroom:
         assert stated["given"][0]["ruled_out_by"] == "memory"
 
     def test_a_service_leaves_it_of_the_part_of_its_engine(self):
-        """Llama 3.1 70B in bf16 on pairs of H100 leaves a replica no room for more."""
-        tight = {"/rented": [rented("pairs", "h100-sxm", 8, "2")], "/search/serving": {"tensor": [2]}}
-        load = {"/workload/request_rate_per_second": 0.5}
-        (full,) = planned(SERVICE, **tight, **load, **{"/constraints": {"headroom_share": 0.0}})["rows"]
+        """Llama 3.1 70B in bf16 fills pairs of H100: the next that leaves room is a pipeline of two pairs."""
+        asked = {
+            "/rented": [rented("pairs", "h100-sxm", 8, "2")],
+            "/search/serving": {"tensor": [2]},
+            "/workload/request_rate_per_second": 0.5,
+            "/workload/memory_fraction": 0.95,
+        }
+        (full,) = planned(SERVICE, **asked, **{"/constraints": {"headroom_share": 0.0}})["rows"]
         assert 0.0 < free(full) < 0.05
-        assert planned(SERVICE, **tight, **load)["rows"] == []
-        wider = {**tight, "/search/serving": {"tensor": [2, 4]}}
-        (roomy,) = planned(SERVICE, **wider, **load)["rows"]
-        assert roomy["parallelism"]["tensor"] == 4
+        (roomy,) = planned(SERVICE, **asked)["rows"]
+        assert roomy["parallelism"]["pipeline"] == 2
         assert free(roomy) >= 0.05
 
     def test_no_row_is_explained_by_it(self):
@@ -91,7 +91,7 @@ class TestHeadroom:
 
 class TestServiceLevels:
     def test_a_service_that_nobody_would_wait_for_is_not_first(self):
-        """56 L40S at 0.28 s a token cost less than 12 H100 at 0.04 s."""
+        """64 L40S, whose first token comes late, cost less than 12 H100."""
         answer = planned(SERVICE)
         (first,) = answer["rows"]
         assert first["supply"]["name"] == "fast"
@@ -112,9 +112,10 @@ class TestServiceLevels:
     def test_work_that_nobody_waits_for_states_a_long_request(self):
         answer = planned(SERVICE, **{"/workload/service_levels": {"request_seconds": 1e6}})
         assert filled(answer) == {HEADROOM: "0.05"}
-        slow = answer["rows"][0]
-        assert slow["supply"]["name"] == "slow"
-        assert slow["time_per_output_token_seconds"]["value"] > 0.2
+        slow, fast = answer["rows"]
+        assert [row["supply"]["name"] for row in (slow, fast)] == ["slow", "fast"]
+        times = [row["time_per_output_token_seconds"]["value"] for row in (slow, fast)]
+        assert times[0] > 2.0 * times[1]
 
     @pytest.mark.parametrize(
         ("stated", "open_level"),
@@ -154,31 +155,6 @@ class TestServiceLevels:
 
 class TestWholeCatalog:
     """Questions as people ask them, over the offers of the catalog."""
-
-    def test_deepseek_v3_is_served_in_fp8_on_a_few_large_devices(self):
-        """10,000 tokens a second with a first token within 2 s: 671 GB of weights on nodes of eight."""
-        question = {
-            "model": {"source": "catalog", "id": "deepseek-v3"},
-            "workload": {
-                "kind": "inference",
-                "input_tokens": 1000,
-                "output_tokens": 1000,
-                "request_rate_per_second": 10.0,
-                "service_levels": {"time_to_first_token_seconds": 2.0},
-                "horizon": {"duration_seconds": 2_592_000},
-            },
-            "goal": "cheapest",
-            "search": {
-                "accelerators": ["b200-sxm", "h200-sxm", "a10g", "t4"],
-                "serving": {"expert": [1, 8]},
-            },
-        }
-        answer = estimate_plan(PlanRequest.model_validate_json(json.dumps(question)), shipped())
-        first = answer["rows"][0]
-        assert first["weight_format"] == "fp8"
-        assert first["accelerator_id"] in ("b200-sxm", "h200-sxm")
-        assert first["accelerator_count"] in (8, 16, 24, 32)
-        assert first["time_per_output_token_seconds"]["value"] <= 0.2
 
     def test_offers_whose_links_are_unknown_are_left_out_and_no_refusal(self):
         question = {**SERVICE, "rented": [], "search": {"accelerators": ["inferentia2", "mi300x"]}}
