@@ -57,7 +57,12 @@ LAYER = {"kind": "normalization", "size": 64}
 
 
 TRAINED = {**SERVED, "workload": {"kind": "training"}}
-SIZED = {**SERVED, "workload": {"kind": "training", "micro_batch_size": 1}}
+ONE_STAGE = {"pipeline_schedule": "one_f_one_b", "virtual_stages": 1}
+SIZED = {
+    **SERVED,
+    "workload": {"kind": "training", "micro_batch_size": 1},
+    "parallelism": {"data": 8, "sharding": "zero_1", "sequence_parallel": False, **ONE_STAGE},
+}
 
 
 def site(**members):

@@ -22,7 +22,7 @@ def known(accelerator_id):
     """An accelerator of the catalog with its own link, as the service finds it."""
     snapshot = build_shipped_snapshot()
     found = snapshot.accelerators[accelerator_id]
-    return found.accelerator, snapshot.links[found.intra_node_link_id].link
+    return found.accelerator, snapshot.links[found.usual_links.intra_node_link_id].link
 
 
 def device(accelerator_id="h100-sxm", reference=CALIBRATION):

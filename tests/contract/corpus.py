@@ -92,6 +92,8 @@ LARGE = {
     "a million lists": b'{"config": [' + b"[]," * 1_000_000 + b"[]]}",
     "a million members": b"{" + b",".join(b'"%x":1' % i for i in range(800_000)) + b"}",
 }
+LIMITED = frozenset({"report_benchmark_result"})
+"""Operations that take less of a body than the service does."""
 MEDIA = {
     "no type": [],
     "an empty type": [(b"content-type", b"")],
@@ -349,11 +351,14 @@ class Operation:
     def _bodies(self):
         for name, headers in MEDIA.items():
             yield self._hostile(f"media {name}", headers=[*headers, *self.headers], statuses=(415,))
+        too_large, at = ((413,), None) if self.name in LIMITED else ((), "")
         for name, body in RAW.items():
-            yield self._hostile(name, body=body, statuses=(400,), pointer="")
-            yield self._hostile(f"{name}, in chunks", body=body, chunk_bytes=2**16, statuses=(400,))
+            yield self._hostile(name, body=body, statuses=(400, *too_large), pointer=at)
+            yield self._hostile(
+                f"{name}, in chunks", body=body, chunk_bytes=2**16, statuses=(400, *too_large)
+            )
         for name, body in WHOLE.items():
-            yield self._hostile(name, body=body, pointer="")
+            yield self._hostile(name, body=body, statuses=(422, *too_large), pointer=at)
         for name, body in LARGE.items():
             yield self._hostile(name, body=body, statuses=(413,))
             yield self._hostile(f"{name}, in chunks", body=body, chunk_bytes=2**16, statuses=(413,))

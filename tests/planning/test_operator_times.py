@@ -611,8 +611,8 @@ def test_many_layouts_are_estimated_as_each_alone(data):
 def test_a_generation_without_its_own_rows_takes_the_pooled_ones():
     known = load_reference_curves().calibration.operators
     assert known.get_rates("hopper").basis is EvidenceBasis.REFERENCE
-    assert known.get_rates("tpu-v5p").basis is EvidenceBasis.DATASHEET
-    pooled = known.find_share(OperatorQuantity.MATRIX_PEAK, "tpu-v5p", BF16)
+    assert known.get_rates("tpu-v6e").basis is EvidenceBasis.DATASHEET
+    pooled = known.find_share(OperatorQuantity.MATRIX_PEAK, "tpu-v6e", BF16)
     assert pooled.runs == 0
     assert known.find_machine("h100-pcie", "hopper").multiprocessors == 114
     assert known.find_machine("h100-sxm", "hopper").multiprocessors == 132
