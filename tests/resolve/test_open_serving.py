@@ -237,3 +237,14 @@ class TestCacheFormat:
         answer = self.ask("b200-sxm", cache="NVFP4")
         assert answer["kv_cache"]["bytes_per_token"] == 65536 * (0.5 + 1 / 16)
         assert "CACHE_WIDENED" not in codes(answer["warnings"])
+
+
+@pytest.mark.parametrize("concurrency", [50, 120, 174, 300])
+def test_a_layout_that_holds_the_stated_concurrency_goes_first(concurrency):
+    """Llama 3.1 70B on two MI300X: alone each device holds fewer requests than both together."""
+    asked = question("llama-3.1-70b", "mi300x", 2)
+    load = {"kind": "inference", "input_tokens": 3000, "output_tokens": 1300, "concurrency": concurrency}
+    asked = {**asked, "workload": {**load, "engine": {"name": "vllm"}}}
+    layouts = ({"tensor": 1, "data": 2}, {"tensor": 2})
+    fitting = [ask(shipped(), "memory", {**asked, "parallelism": layout})["fits"] for layout in layouts]
+    assert ask(shipped(), "memory", asked)["fits"] == any(fitting)

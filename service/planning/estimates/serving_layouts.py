@@ -26,11 +26,12 @@ KEPT_SHARE: Final = 0.9
 def choose_serving_layout(case: InferenceCase, levels: ServiceLevels | None) -> InferenceCase | None:
     """Returns the case on the smallest replica within a tenth of the highest rate at its load.
 
-    Rates count the requests that keep ``levels``. None where no layout holds a request, and where memory or
-    time is unknown.
+    Layouts that hold all requests of a stated concurrency go before those where some wait. Rates count the
+    requests that keep ``levels``. None where no layout holds a request, and where memory or time is unknown.
     """
     layouts = list_serving_layouts(case) if case.layout_chosen else [case.layout]
     cases = [fitting for layout in layouts if holds_request(fitting := lay_out_service(case, layout))]
+    cases = [each for each in cases if holds_concurrency(each)] or cases
     if len(cases) == 1:
         return cases[0]
     found = [(each, estimate) for each in cases if (estimate := estimate_serving(each)) is not None]
@@ -82,6 +83,14 @@ def holds_request(case: InferenceCase) -> bool:
     """Returns true if every rank of a replica holds a request, or if the capacity is unknown."""
     limit = get_usable_bytes(case.cluster, case.workload)
     return limit is None or count_replica_requests(case, limit) >= case.layout.expert
+
+
+def holds_concurrency(case: InferenceCase) -> bool:
+    """Returns true if the replicas hold all requests of a stated concurrency together."""
+    limit, concurrency = get_usable_bytes(case.cluster, case.workload), case.load.concurrency
+    if limit is None or concurrency is None:
+        return True
+    return count_replica_requests(case, limit) * case.replicas >= concurrency
 
 
 def _compute_kept_rate(found: ServingEstimate, levels: ServiceLevels | None) -> float:
