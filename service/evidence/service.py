@@ -202,5 +202,7 @@ def parse_operator_calibration(document: Mapping[str, Any]) -> OperatorCalibrati
     machines = {}
     for entry in document["machines"]:
         rows, columns = entry["tile"]
-        machines[entry["name"]] = MachineFacts(entry["multiprocessors"], rows, columns, entry["source"])
+        machines[entry["name"]] = MachineFacts(
+            entry["multiprocessors"], rows, columns, entry["source"], entry.get("bounds_streams", True)
+        )
     return OperatorCalibration(constants=constants, machines=machines)

@@ -46,6 +46,15 @@ BATCHED_TOKENS = 8192
 """Default for the most tokens of one iteration."""
 
 
+_PLAIN_CHOICES = (NumberFormat.BF16, NumberFormat.FP16, NumberFormat.FP32)
+
+
+def _select_plain_format(accelerator: Accelerator) -> NumberFormat:
+    """Returns the first of bf16, fp16 and fp32 with a known rate; bf16 without any rate."""
+    found = accelerator.find_peak(*_PLAIN_CHOICES)
+    return found[0] if found else NumberFormat.BF16
+
+
 def _resolve_storage(
     given: InferenceWorkloadInput,
     model: ResolvedModel,
@@ -66,8 +75,10 @@ def _resolve_storage(
     if name is MISSING and precision is MISSING:
         if model.unreadable is not None:
             raise model.unreadable
-        stored = checkpoint or PLAIN_FORMATS[NumberFormat.BF16]
-        detail = "the published format" if checkpoint else "16 bits, unless published narrower"
+        stored = checkpoint or PLAIN_FORMATS[_select_plain_format(accelerator)]
+        detail = "16 bits that the device multiplies, unless published narrower"
+        if checkpoint:
+            detail = "the published format"
         rule: Literal["published", "service"] = "published" if checkpoint else "service"
         notes.fill("/workload/weight_precision", stored.name, rule, detail)
     else:
@@ -173,8 +184,9 @@ def _resolve_cache_format(
     published = stored.cache if rules.name is None or rules.name in _CHECKPOINT_CACHE else None
     if published is None:
         detail = "16 bits, unless the checkpoint states a format of the cache that the engine reads"
-        notes.fill(pointer, NumberFormat.BF16.value, "engine" if rules.name else "service", detail)
-        return NumberFormat.BF16
+        plain = _select_plain_format(accelerator)
+        notes.fill(pointer, plain.value, "engine" if rules.name else "service", detail)
+        return plain
     found = published
     if peaks and published not in peaks:
         found = _CACHE_WITHOUT_UNITS.get(published, published)

@@ -372,7 +372,8 @@ class InferenceWorkloadInput(StrictModel):
     kind: Literal["inference"]
     weight_precision: Literal["fp32", "fp16", "bf16", "fp8", "int8", "fp4", "int4"] | MISSING = MISSING
     """Width of the weights, without scales. Below 16 bit only matrices inside blocks are narrow. Defaults to
-    the format of the checkpoint if the model's configuration has a `quantization_config`, else to bf16."""
+    the format of the checkpoint if the model's configuration has a `quantization_config`, else to bf16, on
+    an accelerator without a bf16 rate to fp16, then to fp32."""
     weight_format: WeightFormatName | MISSING = MISSING
     """Storage format of a quantised checkpoint, with scales and zero points: a layout of a quantisation tool,
     or a file type of llama.cpp. Replaces `weight_precision`."""
@@ -380,7 +381,8 @@ class InferenceWorkloadInput(StrictModel):
         Literal["fp32", "fp16", "bf16", "fp8", "int8", "fp4", "int4", "q8_0", "q5_0", "q4_0"] | MISSING
     ) = MISSING
     """Format that the KV cache is stored in. q8_0, q5_0 and q4_0 are formats of llama.cpp. Defaults to the
-    format that the `quantization_config` of the checkpoint states for the cache, else to bf16."""
+    format that the `quantization_config` of the checkpoint states for the cache, else to bf16, fp16 or
+    fp32 like weights."""
     state_precision: Literal["fp32", "fp16", "bf16"] | MISSING = MISSING
     """Format that recurrent states (state space, linear attention) are stored in. Defaults to the format of
     the engine: fp32 for transformers, sglang and llama.cpp, else bf16."""

@@ -314,9 +314,11 @@ def _compute_stream_factor(
     before = known.operators.find_share(OperatorQuantity.BANDWIDTH, accelerator.generation).value
     if bandwidth is None:
         return factor * streamed / before
-    units = known.operators.find_machine(accelerator.id, accelerator.generation).multiprocessors
-    most = units * serving.find_share(ServingQuantity.UNIT_BANDWIDTH, None).value
-    return factor * reached * streamed * bandwidth / min(before * reached * bandwidth, most)
+    machine, expected = known.operators.find_machine(accelerator.id, accelerator.generation), before * reached
+    if machine.bounds_streams:
+        most = machine.multiprocessors * serving.find_share(ServingQuantity.UNIT_BANDWIDTH, None).value
+        expected = min(expected, most / bandwidth)
+    return factor * reached * streamed / expected
 
 
 def _build_serving_lookup(quantity: ServingQuantity) -> Callable[[DeviceCalibration], MeasuredFigure | None]:

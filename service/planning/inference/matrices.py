@@ -186,8 +186,9 @@ def _compute_kind_rates(
     """Returns bytes of an operand, bytes per second of weights, peak, sustained share and filling."""
     number_format, widened = kind.stored.number_format, kind.stored.widened
     by = get_multipliers(machine, number_format)
-    streamed = machine.bandwidth_bytes_per_second * machine.rates.bandwidth * kind.bandwidth
-    stream = smaller(streamed, machine.facts.multiprocessors * rates.unit_bandwidth)
+    stream = machine.bandwidth_bytes_per_second * machine.rates.bandwidth * kind.bandwidth
+    if machine.facts.bounds_streams:
+        stream = smaller(stream, machine.facts.multiprocessors * rates.unit_bandwidth)
     share = by.share * kind.share
     if widened:
         stream, share = stream * rates.widened_bandwidth, share * rates.widening_share

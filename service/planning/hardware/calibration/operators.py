@@ -52,12 +52,17 @@ class OperatorQuantity(StrEnum):
 
 
 class MachineFacts(NamedTuple):
-    """Multiprocessors of a device and the tile of a result that one of them computes, with the source."""
+    """Multiprocessors of a device and the tile of a result that one of them computes, with the source.
+
+    ``bounds_streams`` is true if each multiprocessor loads for itself, so that the bytes that it has in
+    flight bound a stream; matrix units are fed by copies of the whole device.
+    """
 
     multiprocessors: int
     tile_rows: int
     tile_columns: int
     source: str
+    bounds_streams: bool = True
 
 
 class OperatorRates(NamedTuple):

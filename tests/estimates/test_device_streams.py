@@ -1,0 +1,31 @@
+"""One stream of tokens reads all weights for each: no device is far below its bandwidth."""
+
+import pytest
+
+from tests.asking import ask, question, shipped
+
+LEAST_SHARE = 0.2
+"""Share of the data sheet's bandwidth: published decoding reaches 0.5 to 0.9 of it (Pope et al. 2022),
+and launches take a part of the short passes of the fastest devices."""
+KNOWN = [
+    known.accelerator
+    for known in {each.accelerator.id: each for each in shipped().accelerators.values()}.values()
+    if known.accelerator.bandwidth_bytes_per_second
+    and known.accelerator.capacity_bytes
+    and known.accelerator.peak_flops_per_second
+]
+
+
+def filled(answer):
+    return {default["pointer"]: default["value"] for default in answer["defaults"]}
+
+
+@pytest.mark.parametrize("accelerator", KNOWN, ids=lambda each: each.id)
+def test_a_stream_of_tokens_reads_weights_at_the_bandwidth_of_the_device(accelerator):
+    asked = question("qwen3-4b", accelerator.id)
+    load = {"kind": "inference", "input_tokens": 128, "output_tokens": 128}
+    answer = ask(shipped(), "throughput", {**asked, "workload": load})
+    width = {"fp32": 4.0}.get(filled(answer)["/workload/weight_precision"], 2.0)
+    read = width * 4.0e9 / answer["time_per_output_token_seconds"]["value"]
+    assert LEAST_SHARE * accelerator.bandwidth_bytes_per_second < read
+    assert read < accelerator.bandwidth_bytes_per_second
