@@ -248,3 +248,17 @@ def test_a_layout_that_holds_the_stated_concurrency_goes_first(concurrency):
     layouts = ({"tensor": 1, "data": 2}, {"tensor": 2})
     fitting = [ask(shipped(), "memory", {**asked, "parallelism": layout})["fits"] for layout in layouts]
     assert ask(shipped(), "memory", asked)["fits"] == any(fitting)
+
+
+def test_a_windowed_layer_holds_its_window_of_a_request_that_generates():
+    """gpt-oss-20b on one H100: 12 of 24 layers cache 128 tokens, 2 x 8 x 64 x 2 bytes each.
+
+    1,024 requests at their longest, 2,400 tokens, take 1024 x 12 x 2048 x (2400 + 128) = 64 GB, in the middle
+    of their output 37 GB, of some 58 GB beside 14 GB of weights (vLLM, Hybrid KV Cache Manager, 2025).
+    """
+    load = {"kind": "inference", "input_tokens": 300, "output_tokens": 2100, "concurrency": 1024}
+    engine = {"name": "vllm", "version": "0.11", "max_num_seqs": 1024}
+    asked = {**question("gpt-oss-20b", "h100-sxm"), "workload": {**load, "engine": engine}}
+    answer = ask(shipped(), "throughput", asked)
+    assert answer["mean_batch"]["value"] > 1000
+    assert answer["preemptions_per_request"]["value"] < 0.01
