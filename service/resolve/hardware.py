@@ -186,11 +186,7 @@ def resolve_cluster(
     accelerator = measured.apply_to_accelerator(_resolve_accelerator(given.accelerator, catalog, notes))
     per_node = min(get_accelerators_per_node(given, catalog), given.accelerator_count)
     links = _resolve_links(given, catalog, per_node)
-    system = find_system(given, catalog)
-    is_stated = given.system is not MISSING or given.accelerators_per_node is not MISSING
-    if system and not is_stated and given.accelerator_count > 1:
-        detail = f"{system.name}: nodes of {system.accelerators_per_node}, with its links and interfaces"
-        notes.fill("/cluster/accelerators_per_node", str(per_node), "reference_system", detail)
+    _note_system(given, catalog, notes)
     host_watts = given.host_power_watts
     cluster = Cluster(
         accelerator,
@@ -207,6 +203,18 @@ def resolve_cluster(
     else:
         _note_unused_links(given, notes)
     return cluster
+
+
+def _note_system(given: ClusterInput, catalog: CatalogView, notes: AnswerNotes) -> None:
+    """Names the system of several devices, where the question leaves its nodes or its links open."""
+    system, parts = (
+        find_system(given, catalog),
+        ("accelerators_per_node", "intra_node_link", "inter_node_link"),
+    )
+    is_used = given.accelerator_count > 1 and any(getattr(given, part) is MISSING for part in parts)
+    if system and is_used and given.system is MISSING:
+        detail = f"the usual one, with its links and interfaces: nodes of {system.accelerators_per_node}"
+        notes.fill("/cluster/system", system.name, "reference_system", detail)
 
 
 def _note_measured(given: ClusterInput, measured: DeviceConstants, notes: AnswerNotes) -> None:

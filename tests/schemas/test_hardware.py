@@ -130,7 +130,29 @@ def test_a_question_names_another_system(accelerator, system, domain, interface_
     found, notes = cluster(accelerator, 256, system=system)
     assert found.domain == domain
     assert found.inter_node_link.bytes_per_second == interface_bytes
-    assert "/cluster/accelerators_per_node" not in [default["pointer"] for default in notes.defaults]
+    assert notes.defaults == []
+
+
+@pytest.mark.parametrize(
+    ("count", "members", "named"),
+    [
+        (64, {}, ["DGX H100"]),
+        (64, {"accelerators_per_node": 4}, ["DGX H100"]),
+        (1, {}, []),
+        (
+            64,
+            {
+                "accelerators_per_node": 8,
+                "intra_node_link": {"source": "catalog", "id": "nvlink-4"},
+                "inter_node_link": {"source": "catalog", "id": "roce-100g"},
+            },
+            [],
+        ),
+    ],
+)
+def test_the_system_that_a_question_leaves_open_is_named_where_it_is_used(count, members, named):
+    _, notes = cluster(count=count, **members)
+    assert [one["value"] for one in notes.defaults if one["pointer"] == "/cluster/system"] == named
 
 
 @pytest.mark.parametrize(
