@@ -1,5 +1,7 @@
 """Every accelerator of the catalog trains at a published MFU, at one whose interval meets it, or is a gap."""
 
+import re
+
 import pytest
 
 from bench.device_mfu import PAGE, PUBLISHED, ask_run, is_within, judge
@@ -45,6 +47,7 @@ def test_at_most_a_third_of_the_accelerators_are_gaps(runs):
     assert sum(any(run.utilization is None for run in each) for each in runs.values()) <= len(NAMES) / 3
 
 
-def test_the_page_has_every_accelerator():
-    page = PAGE.read_text(encoding="utf-8")
-    assert all(f"| `{name}` |" in page for name in NAMES)
+def test_the_page_shows_accelerators_of_the_catalog():
+    """A new accelerator is one file; the page has it from the next `make mfu` on."""
+    shown = set(re.findall(r"^\| `([^`]+)` \|", PAGE.read_text(encoding="utf-8"), re.MULTILINE))
+    assert ANSWERED | PUBLISHED.keys() <= shown <= set(NAMES)
