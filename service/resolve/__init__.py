@@ -272,7 +272,7 @@ def _resolve_site(
 
 
 def _resolve_training(given: TrainingWorkloadInput, site: _ResolvedCluster) -> TrainingCase:
-    model, layout, _, _, catalog, notes, opened = site
+    model, layout, catalog, notes = site.model, site.layout, site.catalog, site.notes
     if model.stored is not None or model.unreadable is not None:
         notes.warn(
             "QUANTIZATION_NOT_READ",
@@ -283,7 +283,7 @@ def _resolve_training(given: TrainingWorkloadInput, site: _ResolvedCluster) -> T
     check_adaptation(training, model)
     sampled = resolve_training_sample(model.profile, training, given, notes)
     usable = get_usable_bytes(site.cluster, training)
-    where = TrainingSite(site.named, site.devices, site.per_node, usable, layout, opened)
+    where = TrainingSite(site.named, site.devices, site.per_node, usable, layout, site.opened)
     given = fill_global_batch(given, sampled, where, notes)
     choice, naive = choose_training(given, sampled, where, catalog, notes)
     chosen, workload = choice.layout, choice.workload
@@ -328,7 +328,7 @@ class _ResolvedInference(NamedTuple):
 
 
 def _resolve_inference(given: InferenceWorkloadInput, site: _ResolvedCluster) -> _ResolvedInference:
-    model, layout, named, _, catalog, notes, _ = site
+    model, layout, named, catalog, notes = site.model, site.layout, site.named, site.catalog, site.notes
     is_engine_open = given.engine is MISSING
     given = fill_engine(given, model.profile, notes)
     if layout is not None:

@@ -27,6 +27,7 @@ from service.planning.software.overhead import DeviceOverhead
 from service.planning.workload import Recomputation, TrainingWorkload
 from service.resolve.catalog import CatalogView
 from service.resolve.framework_defaults import FrameworkDefaults, find_defaults
+from service.resolve.layout import describe_degrees
 from service.resolve.open_training import check_profile
 from service.resolve.sample import SampledWorkload
 from service.resolve.training import apply_layout
@@ -108,10 +109,9 @@ def choose_training(
     return found, _compare_naive(asked, run, found)
 
 
-def describe_layout(layout: Parallelism) -> str:
+def _describe_layout(layout: Parallelism) -> str:
     """Returns the degrees above 1 of a layout, with its sharding and its schedule."""
-    degrees = ("tensor", "pipeline", "data", "context", "expert", "virtual_stages")
-    parts = [f"{name} {getattr(layout, name)}" for name in degrees if getattr(layout, name) > 1]
+    parts = describe_degrees(layout)
     if layout.replicas > 1:
         parts.append(f"sharding {layout.sharding.value}")
     if layout.pipeline > 1:
@@ -158,7 +158,7 @@ def _note_layout(asked: _TrainingQuestion, chosen: TrainingChoice, notes: Answer
     if site.layout is None and site.devices > 1:
         if any(each is not None for each in documented.values()):
             reason += f", of those of {defaults.source}"
-        notes.fill("/parallelism", describe_layout(chosen.layout), rule, reason)
+        notes.fill("/parallelism", _describe_layout(chosen.layout), rule, reason)
     for name in sorted(site.opened):
         value = getattr(chosen.layout, name)
         if documented.get(name) == value:

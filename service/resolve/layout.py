@@ -16,6 +16,12 @@ LEAST_VIRTUAL_STAGES: Final = 2
 """Virtual stages of an interleaved pipeline whose number is open and cannot be chosen by time."""
 
 
+def describe_degrees(layout: Parallelism) -> list[str]:
+    """Returns the degrees above 1 of a layout, each with its name."""
+    names = ("tensor", "pipeline", "data", "context", "expert", "virtual_stages")
+    return [f"{name} {getattr(layout, name)}" for name in names if getattr(layout, name) > 1]
+
+
 def resolve_layout(given: ParallelismInput, cluster: Cluster | None) -> Parallelism:
     """Returns the layout of a question with defaults for the members that it leaves open.
 

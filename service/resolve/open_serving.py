@@ -15,8 +15,8 @@ from service.planning.estimates.serving_run import list_unserved_kinds
 from service.planning.hardware.storage import GGUF_FORMATS, BlockFormat
 from service.planning.models.profile import ModelProfile
 from service.planning.notes import AnswerNotes
-from service.planning.parallelism import Parallelism
 from service.planning.software.engines import EngineName
+from service.resolve.layout import describe_degrees
 from service.resolve.load import resolve_levels
 from service.resolve.passes import is_passed
 from service.schemas.workloads import InferenceWorkloadInput, ServingEngineInput
@@ -93,15 +93,10 @@ def _note_layout(case: InferenceCase, notes: AnswerNotes, *, is_searched: bool) 
         return
     if is_searched:
         detail = "the smallest replica within a tenth of the highest rate at this load"
-        notes.fill("/parallelism", _describe_layout(case.layout), "search", detail)
+        notes.fill("/parallelism", ", ".join(describe_degrees(case.layout)), "search", detail)
         return
     detail = "the smallest replica that holds its requests, else the one of the fewest bytes"
-    notes.fill("/parallelism", _describe_layout(case.layout), "service", detail)
-
-
-def _describe_layout(layout: Parallelism) -> str:
-    degrees = ("tensor", "pipeline", "data", "expert")
-    return ", ".join(f"{name} {getattr(layout, name)}" for name in degrees if getattr(layout, name) > 1)
+    notes.fill("/parallelism", ", ".join(describe_degrees(case.layout)), "service", detail)
 
 
 def _note_settings(given: InferenceWorkloadInput, case: InferenceCase, notes: AnswerNotes) -> None:
