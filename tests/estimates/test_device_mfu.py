@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from bench.device_mfu import PAGE, PUBLISHED, ask_run, is_within, judge
-from tests.asking import shipped
+from bench.device_mfu import PAGE, PUBLISHED, ask_run, choose_model, is_within, judge
+from tests.asking import ask, codes, question, shipped
 
 NAMES = sorted({known.accelerator.id for known in shipped().accelerators.values()})
 ANSWERED = {
@@ -41,6 +41,16 @@ def test_common_accelerators_are_within_what_was_published(runs):
 
 def test_common_accelerators_are_answered(runs):
     assert {name for name in ANSWERED if any(run.utilization is None for run in runs[name])} == set()
+
+
+@pytest.mark.parametrize("devices", [64, 512])
+@pytest.mark.parametrize("name", sorted(ANSWERED))
+def test_common_accelerators_train_at_plausible_rates_in_16_bits(name, devices):
+    model = choose_model(shipped().accelerators[name], devices)
+    run = {"sequence_length": 4096, "global_batch_size": max(256, devices), "total_tokens": 10**12}
+    answer = ask(shipped(), "throughput", question(model, name, devices, **run))
+    assert "DOES_NOT_FIT" not in codes(answer["warnings"])
+    assert 0.2 < answer["model_flops_utilization"]["value"] < 0.7
 
 
 def test_at_most_a_third_of_the_accelerators_are_gaps(runs):

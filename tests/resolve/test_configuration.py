@@ -2,7 +2,6 @@
 
 import pytest
 
-from service.planning.precision import NumberFormat
 from tests.asking import ask, chosen_workload, codes, question, refusal, shipped
 
 OPERATIONS = ("memory", "throughput", "cost", "utility-bill")
@@ -128,47 +127,6 @@ def test_a_stated_layout_recomputes_only_what_it_has_to():
         "memory",
         {**tight, "workload": {**tight["workload"], "recomputation": {"strategy": "none"}}},
     )["fits"]
-
-
-REQUIRED = [
-    "a100-sxm-80gb",
-    "h100-sxm",
-    "h200-sxm",
-    "b200-sxm",
-    "gb200",
-    "mi300x",
-    "tpu-v5e",
-    "tpu-v5p",
-    "tpu-v6e",
-    "trainium2",
-    "gaudi3",
-]
-
-
-def trains(accelerator, count):
-    """MFU of a model of 7B to 70B on so many devices; None where the catalog does not know enough."""
-    known = shipped().accelerators[accelerator].accelerator
-    memory = known.capacity_bytes.value if known.capacity_bytes else 0.0
-    model = "llama-3.1-70b" if memory * count > 3e12 else "llama-3.1-8b"
-    asked = trained(model, accelerator, count, max(256, count))
-    if known.find_peak(NumberFormat.BF16, NumberFormat.FP16, NumberFormat.FP32) is None:
-        return None
-    try:
-        answer = ask(shipped(), "throughput", asked)
-    except Exception as refused:
-        if getattr(refused, "code", "") in ("LINK_UNKNOWN", "PEAK_RATE_UNKNOWN"):
-            return None
-        raise
-    if "DOES_NOT_FIT" in codes(answer["warnings"]) or "model_flops_utilization" not in answer:
-        return None
-    return mfu(answer)
-
-
-@pytest.mark.parametrize("accelerator", REQUIRED)
-def test_the_devices_that_people_rent_train_at_plausible_rates(accelerator):
-    found = [trains(accelerator, count) for count in (64, 512)]
-    assert None not in found
-    assert all(0.2 < share < 0.7 for share in found)
 
 
 def test_replicas_of_one_device_are_served_without_a_link():
