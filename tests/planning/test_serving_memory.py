@@ -160,7 +160,42 @@ class TestCaches:
         }
         layer = 2 * 8 * 64 * 2
         assert of["0.8.5"] == 36 * layer * 4096
-        assert of["0.11.0"] == 18 * layer * 4096 + 18 * layer * (128 + 512)
+        assert of["0.11.0"] == 18 * layer * 4096 + 18 * layer * 128
+
+    def test_all_requests_share_the_tokens_of_an_iteration_beside_their_windows(self):
+        """vLLM frees what lies outside a window first; llama.cpp's cache of a request is of fixed size."""
+        profile = decoder(((attention(window_tokens=128), attention()), 18))
+        layers = 18 * 2 * 8 * 64 * 2
+        lengths = {"input_tokens": 3000.0, "output_tokens": 584.0, "concurrency": 10, "batched_tokens": 512}
+        vllm = served(EngineName.VLLM, "0.11.0", **lengths)
+        shared = estimate_inference_memory(profile, vllm, Parallelism())
+        assert shared.kv_cache == layers * (10 * (3584 + 128) + 512)
+        llama_cpp = served(EngineName.LLAMA_CPP, None, **lengths)
+        alone = estimate_inference_memory(profile, llama_cpp, Parallelism())
+        assert alone.kv_cache == layers * 10 * (3584 + 128 + 512)
+        most = find_largest_concurrency(shared, vllm, 60.0 * GIB)
+        assert 10 < most < 1024
+        for requests, fits in ((most, True), (most + 1, False)):
+            memory = estimate_inference_memory(profile, vllm._replace(concurrency=requests), Parallelism())
+            assert (memory.total_bytes <= compute_usable_bytes(memory, vllm, 60.0 * GIB)) is fits
+
+    @pytest.mark.parametrize("windows", [(None,), (128,), (1000, None), (64, 5000, None)], ids=str)
+    def test_the_longest_context_of_vllm_fits_and_a_block_more_does_not(self, windows):
+        layers = tuple(attention(window_tokens=window) for window in windows)
+        profile = decoder((layers, 12))
+        served_at = served(EngineName.VLLM, "0.11.0", concurrency=100, batched_tokens=2048)
+        memory = estimate_inference_memory(profile, served_at, Parallelism())
+        usable = compute_usable_bytes(memory, served_at, 30.0 * GIB)
+        longest = find_longest_context(profile, served_at, Parallelism(), memory, usable)
+
+        def total_bytes(tokens):
+            workload = served_at._replace(input_tokens=float(tokens), output_tokens=0.0)
+            return estimate_inference_memory(profile, workload, Parallelism()).total_bytes
+
+        if longest is None:
+            assert total_bytes(10**9) <= usable
+        else:
+            assert total_bytes(longest) <= usable < total_bytes(longest + 16)
 
     def test_the_other_sequence_is_cached_once(self):
         crossing = attention(cross_size=1024, causal=False)

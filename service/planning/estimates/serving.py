@@ -433,13 +433,9 @@ def build_server(case: InferenceCase, held: float | None) -> ReplicaServer:
 
 
 def count_replica_requests(case: InferenceCase, limit_bytes: float) -> float:
-    """Returns the requests of the mean length that a replica holds, with their memory beside tokens.
-
-    A windowed layer holds its window of a request that generates: the tokens of an iteration beside it are
-    those of the few prompts at work, not of every request.
-    """
-    rules, layout = case.workload.rules._replace(window_slack=False), case.layout
-    workload = case.workload._replace(concurrency=layout.data, rules=rules)
+    """Returns the requests of the mean length that a replica holds, with their memory beside tokens."""
+    layout = case.layout
+    workload = case.workload._replace(concurrency=layout.data)
     memory = estimate_inference_memory(case.profile, workload, layout)
     return compute_fitting_requests(memory, workload, limit_bytes) * layout.expert
 

@@ -5,7 +5,7 @@ import math
 from service.planning.hardware.storage import CACHE_FORMATS, BlockFormat
 from service.planning.models.profile import AttentionWork, ModelProfile
 from service.planning.precision import ELEMENT_BYTES, NumberFormat
-from service.planning.software.engines import EngineRules
+from service.planning.software.engines import EngineRules, WindowSlack
 
 _BARE = EngineRules()
 
@@ -27,10 +27,34 @@ def cache_bytes_per_token(
 
 
 def compute_max_cached_tokens(work: AttentionWork, rules: EngineRules, batched_tokens: int) -> float:
-    """Returns the tokens beyond which the cache of a layer no longer grows."""
+    """Returns the tokens beyond which the cache of a request in a layer no longer grows."""
     if not rules.windows_kept:
         return math.inf
-    return work.window_tokens + (batched_tokens if rules.window_slack else 0)
+    return work.window_tokens + (batched_tokens if rules.window_slack is WindowSlack.REQUEST else 0)
+
+
+def iteration_window_bytes(
+    profile: ModelProfile,
+    context_tokens: float,
+    cache_format: NumberFormat | BlockFormat,
+    *,
+    tensor: int,
+    rules: EngineRules,
+    batched_tokens: int,
+) -> float:
+    """Returns the bytes of the tokens that an iteration caches beside the windows of its requests.
+
+    vLLM frees what lies outside a window before it adds the tokens of an iteration, which are at most
+    ``batched_tokens`` over all requests.
+    """
+    if rules.window_slack is not WindowSlack.ITERATION:
+        return 0.0
+    return sum(
+        cache_bytes_per_token(work, cache_format, tensor)
+        * min(float(batched_tokens), max(0.0, context_tokens - work.window_tokens))
+        for work in profile.attention
+        if not work.cross
+    )
 
 
 def key_value_bytes(

@@ -8,7 +8,7 @@ from service.planning.memory.serving import ServingMemory, estimate_inference_me
 from service.planning.memory.stages import round_down_units, stage_share
 from service.planning.models.profile import ModelProfile
 from service.planning.parallelism import Parallelism
-from service.planning.software.engines import MemoryReservation
+from service.planning.software.engines import MemoryReservation, WindowSlack
 from service.planning.workload import InferenceWorkload
 
 
@@ -37,9 +37,9 @@ def compute_usable_bytes(memory: ServingMemory, workload: InferenceWorkload, lim
 def compute_fitting_requests(memory: ServingMemory, workload: InferenceWorkload, limit_bytes: float) -> float:
     """Returns the requests of one replica that fit, fractions included, for a share of ``limit_bytes``.
 
-    Every bound is linear in the requests: r x (cache + state) + w x (fixed + r x growth) <= room, where w is
-    1 against the device and the share of it that the fixed part costs the cache. 0 for a model that stores
-    nothing per request.
+    Every bound is linear in the requests: r x (cache + state) + shared cache + w x (fixed + r x growth) <=
+    room, where w is 1 against the device and the share of it that the fixed part costs the cache. 0 for a
+    model that stores nothing per request.
     """
     rules, each, beside = workload.rules, memory.request_bytes, memory.beside_bytes
     if not each:
@@ -62,7 +62,9 @@ def compute_fitting_requests(memory: ServingMemory, workload: InferenceWorkload,
         work = [(iteration.least, 0.0), (iteration.beside, iteration.request)]
         work += [(0.0, memory.request_logits_bytes), (memory.loading_bytes, -each)]
     return min(
-        _compute_max_count(room - weight * (beside + fixed), each + weight * growth)
+        _compute_max_count(
+            room - memory.iteration_cache_bytes - weight * (beside + fixed), each + weight * growth
+        )
         for room, weight in rooms
         for fixed, growth in work
     )
@@ -141,12 +143,15 @@ def find_longest_context(
     works = [(work, share) for work in profile.attention]
     works += [(work, 1.0) for work in draft.profile.attention] if draft else []
     costs = [
-        (
-            compute_max_cached_tokens(work, workload.rules, workload.batched_tokens),
-            part * cache_bytes_per_token(work, workload.cache_format, layout.tensor),
-        )
+        cost
         for work, part in works
         if not work.cross
+        for cost in _list_token_costs(
+            compute_max_cached_tokens(work, workload.rules, workload.batched_tokens),
+            part * cache_bytes_per_token(work, workload.cache_format, layout.tensor),
+            workload,
+            memory.requests,
+        )
     ]
     crossed = share * sum(
         cache_bytes_per_token(work, workload.cache_format, layout.tensor)
@@ -162,6 +167,19 @@ def find_longest_context(
     if longest is None:
         return None
     return round_down_units(longest / workload.block_tokens) * workload.block_tokens
+
+
+def _list_token_costs(
+    window: float, token_bytes: float, workload: InferenceWorkload, requests: int
+) -> list[tuple[float, float]]:
+    """Returns the lengths up to which a token of context takes a request bytes of a layer's cache.
+
+    Beside a window, the tokens of one iteration are cached once for all requests.
+    """
+    if workload.rules.window_slack is not WindowSlack.ITERATION or window == math.inf:
+        return [(window, token_bytes)]
+    shared = token_bytes / requests
+    return [(window, token_bytes - shared), (window + workload.batched_tokens, shared)]
 
 
 def _solve_context_tokens(costs: list[tuple[float, float]], room: float, beside: float) -> float | None:

@@ -9,7 +9,12 @@ fullest pipeline stage is reported.
 from typing import Any, NamedTuple
 
 from service.planning.hardware.storage import WeightFormat
-from service.planning.memory.caches import key_value_bytes, layer_cache_bytes, state_bytes
+from service.planning.memory.caches import (
+    iteration_window_bytes,
+    key_value_bytes,
+    layer_cache_bytes,
+    state_bytes,
+)
 from service.planning.memory.stages import stage_share
 from service.planning.models.profile import ModelProfile
 from service.planning.models.profile.iteration import STREAM_COPIES
@@ -61,6 +66,8 @@ class ServingMemory(NamedTuple):
     """Bytes to sample one token of one request."""
     sequence_state_bytes: float = 0.0
     """Recurrent state of one request."""
+    iteration_cache_bytes: float = 0.0
+    """KV cache of the tokens of one iteration beside the windows, shared by all requests."""
     token_cache_bytes: float = 0.0
     """Bytes that the engine charges for a token when it reports its capacity."""
     sampler_requests: int = 0
@@ -94,7 +101,7 @@ class ServingMemory(NamedTuple):
     @property
     def kv_cache(self) -> float:
         """KV cache of all requests."""
-        return self.requests * self.sequence_cache_bytes
+        return self.requests * self.sequence_cache_bytes + self.iteration_cache_bytes
 
     @property
     def state(self) -> float:
@@ -142,7 +149,7 @@ class ServingMemory(NamedTuple):
     @property
     def total_bytes(self) -> float:
         """All memory."""
-        return self.fixed_bytes + self.requests * self.request_bytes
+        return self.fixed_bytes + self.iteration_cache_bytes + self.requests * self.request_bytes
 
 
 class WeightBytes(NamedTuple):
@@ -319,6 +326,10 @@ def _compute_measures(
         iteration=_iteration_bytes(profile, workload, layout),
         request_logits_bytes=0.0,
         sequence_state_bytes=share * state_bytes(profile, workload.state_format, tensor=tensor, rules=rules),
+        iteration_cache_bytes=share
+        * iteration_window_bytes(
+            profile, context, workload.cache_format, tensor=tensor, rules=rules, batched_tokens=tokens
+        ),
         loading_bytes=copy,
     )
     known = rules.name is not None

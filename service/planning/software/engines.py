@@ -61,6 +61,16 @@ class MemoryReservation(StrEnum):
     """No share is reserved."""
 
 
+class WindowSlack(StrEnum):
+    """Tokens that a windowed layer caches beside its window while an iteration processes them."""
+
+    NONE = "none"
+    ITERATION = "iteration"
+    """Those of the iteration, which all requests share."""
+    REQUEST = "request"
+    """As many for each request, whose cache is of a fixed size."""
+
+
 class EngineBuffers(NamedTuple):
     """Memory that an engine takes beside weights and cache. Each member is a physical quantity."""
 
@@ -89,8 +99,7 @@ class EngineRules(NamedTuple):
     reservation: MemoryReservation = MemoryReservation.DEVICE
     windows_kept: bool = True
     """True if a windowed layer caches its window only; else it is charged at full length."""
-    window_slack: bool = False
-    """True if a windowed layer also caches the tokens of one iteration while they are processed."""
+    window_slack: WindowSlack = WindowSlack.NONE
     reports_full_length: bool = False
     """True if the engine's report of tokens counts every layer equally, at full length."""
     samples_at_start: bool = False
@@ -255,7 +264,7 @@ def _build_rules(name: EngineName | None, version: str | None) -> EngineRules:
             return EngineRules(
                 name=name,
                 windows_kept=kept,
-                window_slack=kept,
+                window_slack=WindowSlack.ITERATION if kept else WindowSlack.NONE,
                 reports_full_length=True,
                 samples_at_start=True,
                 graphs_charged=number >= _VLLM_GRAPHS_CHARGED,
@@ -294,7 +303,7 @@ def _build_rules(name: EngineName | None, version: str | None) -> EngineRules:
                 name=name,
                 reservation=MemoryReservation.NOTHING,
                 paged=False,
-                window_slack=True,
+                window_slack=WindowSlack.REQUEST,
                 memory_fraction=1.0,
                 block_tokens=256,
                 table_on_host=True,
