@@ -13,7 +13,7 @@ from service.planning.errors import PlanningError
 from service.planning.scheduling.shift import (
     build_starts,
     compute_sliding_sums,
-    compute_start_costs,
+    compute_start_bills,
     shift_load,
 )
 from service.planning.tariff.allocation import MeteringPoint, allocate_bill
@@ -106,7 +106,7 @@ def test_every_start_costs_what_a_bill_of_it_says(terms, run, baseline, secondar
     """Ten days of starts, nine hours apart, over the end of a month."""
     point = MeteringPoint(terms, interval_minutes=60, baseline=baseline, secondary=secondary)
     starts = build_starts(START, START + timedelta(days=10), 540, 60)
-    found = [float(cost) for cost in compute_start_costs(point, run, starts)]
+    found = [float(bill.total) for bill in compute_start_bills(point, run, starts)]
     assert found == pytest.approx(one_by_one(point, run, starts), rel=1e-9, abs=1e-6)
 
 
@@ -120,7 +120,7 @@ def test_the_cheapest_start_is_the_first_of_the_night():
     run = MeteredLoad(morning.astimezone(UTC), 60, np.full(8, 1000.0))
     point = MeteringPoint(tariff(day_and_night, zone="Europe/Oslo"), interval_minutes=60, baseline=0.0)
     starts = build_starts(morning, morning + timedelta(days=1), 60, 60)
-    costs = compute_start_costs(point, run, starts)
+    costs = [bill.total for bill in compute_start_bills(point, run, starts)]
     cheapest = min(range(starts.number), key=costs.__getitem__)
     assert starts.get_start(cheapest).astimezone(zone).hour == 22
     assert float(costs[cheapest]) == pytest.approx(8000 * 0.04)

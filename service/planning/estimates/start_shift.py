@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from service.planning.cost import round_amount
+from service.planning.cost.tariff_lines import sum_rounded_bill
 from service.planning.energy.carbon import IntensitySeries, sample_intensities
 from service.planning.energy.load_profile import LoadProfile
 from service.planning.energy.site import Site
@@ -19,7 +19,7 @@ from service.planning.scheduling.shift import (
     StartTimes,
     check_shift_length,
     compute_sliding_sums,
-    compute_start_costs,
+    compute_start_bills,
     estimate_pairs_effort,
 )
 from service.planning.tariff.allowance import SpendEffort
@@ -38,7 +38,7 @@ class MovableRun(NamedTuple):
 
 
 class StartCosts(NamedTuple):
-    """Cost of each start, rounded to the currency."""
+    """Cost of each start: the sum of the lines of its bill, each rounded to the currency."""
 
     amounts: tuple[Decimal, ...]
     currency_code: str
@@ -137,11 +137,11 @@ def shift_run(
 
 def _estimate_costs(moves: MovableRun, contract: TariffContract, spend: SpendEffort) -> StartCosts:
     with relocate_errors(contract.pointer):
-        costs = compute_start_costs(
+        bills = compute_start_bills(
             contract.point, moves.load, moves.starts, lambda effort: spend(effort, "/window")
         )
-    currency, factor = contract.point.tariff.currency_code, contract.price_factor
-    return StartCosts(tuple(round_amount(cost * factor, currency) for cost in costs), currency)
+    amounts = (sum_rounded_bill(contract.apply_price_factor(bill)) for bill in bills)
+    return StartCosts(tuple(amounts), contract.point.tariff.currency_code)
 
 
 def _estimate_emissions(

@@ -14,7 +14,6 @@ of time) are read from the load of each start.
 
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
-from decimal import Decimal
 from functools import cached_property
 from itertools import pairwise
 from typing import NamedTuple
@@ -25,12 +24,15 @@ from numpy.typing import NDArray
 
 from service.planning.errors import PlanningError
 from service.planning.tariff.allocation import (
+    BillAllocation,
     MeteringPoint,
     TariffReach,
     add_loads,
     allocate_bill,
+    build_allocation,
     build_metered_load,
     build_peak_history,
+    compute_difference,
     compute_reach,
     estimate_allocation_effort,
     list_load_periods,
@@ -368,15 +370,15 @@ def _check_effort(effort: BillingEffort) -> None:
     effort.check(MOST_STEPS, _WINDOW)
 
 
-def compute_start_costs(
+def compute_start_bills(
     point: MeteringPoint,
     run: MeteredLoad,
     starts: StartTimes,
     count: Callable[[BillingEffort], None] = _check_effort,
-) -> list[Decimal]:
-    """Returns the bill of the run for each start, not rounded: its addition to the baseline, or all of it.
+) -> list[BillAllocation]:
+    """Returns the bill of the run for each start: its addition to the baseline, or all of it.
 
-    ``run`` is the load of the first start; its shape does not depend on its start. The amounts equal those of
+    ``run`` is the load of the first start; its shape does not depend on its start. The lines equal those of
     :func:`service.planning.tariff.allocation.allocate_bill` for single starts. ``count`` refuses too much
     effort.
     """
@@ -385,7 +387,7 @@ def compute_start_costs(
         # Tied months make each start a bill of its own span.
         count(estimate_allocation_effort(point, [run]).scale(starts.number, "starts"))
         loads = (shift_load(run, place * starts.step_minutes) for place in range(starts.number))
-        return [allocate_bill(point, [load]).allocations[0].total for load in loads]
+        return [allocate_bill(point, [load]).allocations[0] for load in loads]
     whole = run._replace(kw=np.ones(run.kw.size + step * (starts.number - 1)))
     periods, _ = list_tied_periods(point, list_load_periods(point, whole))
     load = build_metered_load(point, periods)
@@ -406,9 +408,9 @@ def compute_start_costs(
     bills = (compute_metered_bill(point.tariff, meter, history=history) for meter in meters)
     if point.baseline is None:
         touched = (list_load_periods(point, one) for one in runs)
-        return [_sum_touched_periods(bill, own) for bill, own in zip(bills, touched, strict=True)]
-    without = compute_metered_bill(point.tariff, baseline, history=history).total
-    return [bill.total - without for bill in bills]
+        return [_build_touched_allocation(bill, own) for bill, own in zip(bills, touched, strict=True)]
+    without = compute_metered_bill(point.tariff, baseline, history=history)
+    return [compute_difference(bill, without, ()) for bill in bills]
 
 
 def shift_load(load: MeteredLoad, minutes: int) -> MeteredLoad:
@@ -416,5 +418,7 @@ def shift_load(load: MeteredLoad, minutes: int) -> MeteredLoad:
     return load._replace(start=load.start + timedelta(minutes=minutes))
 
 
-def _sum_touched_periods(bill: LoadBill, touched: Sequence[BillingPeriod]) -> Decimal:
-    return sum((period.total for period in bill.periods if period.period in touched), Decimal(0))
+def _build_touched_allocation(bill: LoadBill, touched: Sequence[BillingPeriod]) -> BillAllocation:
+    return build_allocation(
+        bill._replace(periods=tuple(period for period in bill.periods if period.period in touched))
+    )

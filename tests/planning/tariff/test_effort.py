@@ -12,7 +12,7 @@ from service.planning.energy import load_profile
 from service.planning.energy.load_profile import LoadProfile, PhaseName, PowerPhase, build_load_series
 from service.planning.errors import PlanningError
 from service.planning.scheduling import shift
-from service.planning.scheduling.shift import build_starts, compute_overlap, compute_start_costs
+from service.planning.scheduling.shift import build_starts, compute_overlap, compute_start_bills
 from service.planning.tariff import calendar
 from service.planning.tariff.allocation import MeteringPoint, allocate_bill
 from service.planning.tariff.bill import BillingDeterminants, MeteredLoad
@@ -221,7 +221,7 @@ def test_a_run_of_years_is_read_once_for_each_start_and_group_of_hours(monkeypat
     point, begins = MeteringPoint(terms), datetime(2026, 1, 3, tzinfo=UTC)
     run = MeteredLoad(begins, 15, np.random.default_rng(5).uniform(50.0, 90.0, 96 * 365 * 3))
     starts = build_starts(begins, begins + timedelta(days=39), 1440, 15)
-    costs = compute_start_costs(point, run, starts)
+    costs = [bill.total for bill in compute_start_bills(point, run, starts)]
     whole = allocate_bill(point, [run]).allocations[0].total
     assert abs(costs[0] - whole) < Decimal("0.000001")
     assert len(costs) == 40
