@@ -1,5 +1,6 @@
 """Facts from the free text of a row: engine settings, software, the counting of batches."""
 
+import json
 import re
 from collections.abc import Mapping
 from typing import Final, NamedTuple
@@ -224,6 +225,19 @@ def says(row: MeasuredRow, *words: str) -> bool:
     """Returns true if method or notes contain one of ``words``, in any case."""
     text = f"{row.text.get('method', '')} {row.text.get('notes', '')}".lower()
     return any(word in text for word in words)
+
+
+def overlaps_experts(row: MeasuredRow) -> bool:
+    """Returns true if a run sends tokens to its experts behind other work: by its recipe, or in DualPipe."""
+    if says(row, "dualpipe"):
+        return True
+    try:
+        recipes = json.loads(row.text.get("recipe_json") or "[]")
+    except ValueError:
+        return False
+    listed = recipes if isinstance(recipes, list) else []
+    stated = [each.get("moe_a2a_overlap") for each in listed if isinstance(each, dict)]
+    return bool(stated) and all(str(each).lower() == "true" for each in stated)
 
 
 def may_offload_activations(row: MeasuredRow) -> bool:

@@ -74,8 +74,8 @@ def _total_tokens(row: MeasuredRow) -> int:
 def training_layout(row: MeasuredRow) -> dict[str, Any]:
     """Returns the training members of a layout.
 
-    A run whose source says nothing of sharding or of sequence parallelism had neither. A schedule that is not
-    stated is left to the service.
+    A run whose source says nothing of sharding, of sequence parallelism or of an overlap of experts had none.
+    A schedule that is not stated is left to the service.
     """
     stated = row.layout or documented(row).layout
     layout: dict[str, Any] = {"sharding": stated.get("sharding", "none"), "sequence_parallel": False}
@@ -87,6 +87,8 @@ def training_layout(row: MeasuredRow) -> dict[str, Any]:
         layout["sharding"] = known.sharding
     if stated.get("sequence_parallel") or (known and known.sequence_parallel and stated.get("tensor", 1) > 1):
         layout["sequence_parallel"] = True
+    if stated.get("expert", 1) > 1:
+        layout["overlap_expert_communication"] = facts.overlaps_experts(row)
     if stated.get("virtual_stages", 1) > 1:
         layout["virtual_stages"] = int(stated["virtual_stages"])
         layout["pipeline_schedule"] = "interleaved"

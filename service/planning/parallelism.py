@@ -66,6 +66,8 @@ class Parallelism(NamedTuple):
     sharding_group_size: int | None = None
     pipeline_schedule: PipelineSchedule = PipelineSchedule.ONE_F_ONE_B
     virtual_stages: int = 1
+    overlap_expert_communication: bool = False
+    """True if tokens travel to their experts and back while another micro-batch computes."""
     expert_tensor: int | None = None
     """Devices that each expert of a served model is split over, of the tensor x expert that hold all.
 
@@ -103,7 +105,8 @@ class Parallelism(NamedTuple):
         GPipe holds all of them. 1F1B holds one for each stage from here to the end (Narayanan et al. 2021,
         section 2.2); zero-bubble H1 (Qi et al. 2023) keeps that bound. Interleaved, a stage holds 2 (p - 1 -
         stage) + (v - 1) p + 1 of its v p model chunks (the warm-up of Megatron-LM), which is p (1 + (p - 1) /
-        (p v)) micro-batches on the first stage (Korthikanti et al. 2022, section 4.2.3).
+        (p v)) micro-batches on the first stage (Korthikanti et al. 2022, section 4.2.3). A forward pass that
+        runs beside the backward pass of another micro-batch adds none: what it stores, the other frees.
         """
         behind = self.pipeline - 1 - stage
         match self.pipeline_schedule:

@@ -48,6 +48,7 @@ _LAYOUT: Final = (
     "sharding",
     "pipeline_schedule",
     "virtual_stages",
+    "overlap_expert_communication",
 )
 _CHOICES: Final = (
     "precision",

@@ -29,13 +29,14 @@ from service.planning.search import (
     count_layouts,
     search_layouts,
 )
+from service.planning.software.frameworks import LAYOUTS
 from service.planning.workload import GENERATING, Recomputation
 from service.plans.space import REACH, KeptConfiguration, SearchOutcome, SearchPiece, SearchSpace
 from service.resolve.hardware import resolve_cluster
 from service.resolve.open_training import resolve_length, resolve_open_training
 from service.resolve.own_runs import apply_own_runs
 from service.resolve.rollout import select_training_cluster
-from service.resolve.training import resolve_precision
+from service.resolve.training import resolve_framework, resolve_precision
 from service.schemas.plan_answers import PlanConstraint, PruningRule
 from service.schemas.plans import PlanRequest, TrainingSearch
 from service.schemas.references import ClusterInput
@@ -78,7 +79,7 @@ def split_training(space: SearchSpace) -> tuple[SearchPiece, ...]:
     _check_question(question)
     found: list[SearchPiece] = []
     for alike in _group_clusters(space):
-        options = _build_options(question, alike.per_node)
+        options = _build_options(space, alike.per_node)
         for precision in alike.precisions:
             _build_run(space, alike, precision)
             found.extend(_cut_pieces(alike, precision, options))
@@ -110,7 +111,7 @@ def search_training(
             single_micro_batch=given.optimizer_in_backward,
         ),
         alike.many,
-        _build_options(question, alike.per_node),
+        _build_options(space, alike.per_node),
         SearchLimits(
             _compute_max_bytes(space, subject),
             _compute_latest_seconds(question, subject.run.cluster.accelerator.id),
@@ -178,8 +179,10 @@ def _list_values(given: Sequence[Any] | Any, default: Sequence[Any]) -> tuple[An
     return tuple(dict.fromkeys(default if given is MISSING else given))
 
 
-def _build_options(question: PlanRequest, per_node: int) -> LayoutOptions:
+def _build_options(space: SearchSpace, per_node: int) -> LayoutOptions:
+    question = space.question
     varied, given = question.search.training, _get_workload(question)
+    overlaps = LAYOUTS[resolve_framework(given, AnswerNotes())].overlaps_experts
     shardings: list[tuple[Sharding, int | None]] = []
     for sharding in _list_values(varied.shardings, (Sharding.NONE, Sharding.ZERO_1, Sharding.ZERO_3)):
         if sharding is Sharding.HYBRID:
@@ -196,6 +199,7 @@ def _build_options(question: PlanRequest, per_node: int) -> LayoutOptions:
         schedules=_list_values(varied.pipeline_schedules, schedules),
         virtual_stages=_list_values(varied.virtual_stages, VIRTUAL_STAGES),
         sequence_parallel=_list_values(varied.sequence_parallel, (True,)),
+        overlap_expert_communication=overlaps and space.model.profile.expert_count > 0,
         micro_batch_sizes=_list_values(varied.micro_batch_sizes, _list_sizes(given)),
         recomputings=tuple(
             dict.fromkeys(
@@ -370,6 +374,8 @@ def _build_kept(found: FoundLayout, precision: TrainingPrecision) -> KeptConfigu
     parallelism["sequence_parallel"] = choice.sequence_parallel
     parallelism["sharding"] = choice.sharding.value
     parallelism["pipeline_schedule"] = choice.schedule.value
+    if choice.overlap_expert_communication:
+        parallelism["overlap_expert_communication"] = True
     if choice.group_size is not None:
         parallelism["sharding_group_size"] = choice.group_size
     recomputation: dict[str, Any] = {"strategy": choice.recomputing.strategy.value}

@@ -39,6 +39,8 @@ _STRATEGIES = (Recomputation.NONE, Recomputation.SELECTIVE, Recomputation.FULL)
 """Strategies that are tried if the question leaves recomputation open, fastest first."""
 _PLAIN_SCHEDULE = (PipelineSchedule.ONE_F_ONE_B,)
 _ALL_SCHEDULES = (*_PLAIN_SCHEDULE, PipelineSchedule.INTERLEAVED)
+_PLAIN_VALUES = {"virtual_stages": 1, "overlap_expert_communication": False}
+"""Values of members that an answer does not name among its defaults."""
 _FASTEST = "the fastest that fits, with headroom if there is one"
 _SMALLEST = "else the one of the fewest bytes"
 
@@ -116,6 +118,8 @@ def _describe_layout(layout: Parallelism) -> str:
         parts.append(f"sharding {layout.sharding.value}")
     if layout.pipeline > 1:
         parts.append(layout.pipeline_schedule.value)
+    if layout.overlap_expert_communication:
+        parts.append("overlapped expert communication")
     return ", ".join(parts)
 
 
@@ -154,6 +158,7 @@ def _note_layout(asked: _TrainingQuestion, chosen: TrainingChoice, notes: Answer
         "sequence_parallel": defaults.sequence_parallel,
         "sharding": defaults.sharding,
         "pipeline_schedule": defaults.schedule,
+        "overlap_expert_communication": defaults.overlap_expert_communication,
     }
     if site.layout is None and site.devices > 1:
         if any(each is not None for each in documented.values()):
@@ -163,7 +168,7 @@ def _note_layout(asked: _TrainingQuestion, chosen: TrainingChoice, notes: Answer
         value = getattr(chosen.layout, name)
         if documented.get(name) == value:
             notes.fill(f"/parallelism/{name}", str(value).lower(), "framework", defaults.source)
-        elif name != "virtual_stages" or value > 1:
+        elif value != _PLAIN_VALUES.get(name):
             notes.fill(f"/parallelism/{name}", str(value).lower(), rule, reason)
 
 
@@ -187,6 +192,11 @@ def _open_layout(asked: _TrainingQuestion) -> OpenLayout:
         schedules=schedules if defaults.schedule is None else (defaults.schedule,),
         virtual_stages=VIRTUAL_STAGES,
         sequence_parallel=(True,) if defaults.sequence_parallel is None else (defaults.sequence_parallel,),
+        overlap_expert_communication=(
+            allowed.overlaps_experts
+            if defaults.overlap_expert_communication is None
+            else defaults.overlap_expert_communication
+        ),
         tensor=allowed.tensor,
         pipeline=allowed.pipeline,
     )
@@ -203,6 +213,8 @@ def _keep_stated(asked: _TrainingQuestion, layout: Parallelism, ways: OpenLayout
         kept["sequence_parallel"] = (layout.sequence_parallel,)
     elif asked.defaults.sequence_parallel is None:
         kept["sequence_parallel"] = (False, True)
+    if "overlap_expert_communication" not in opened:
+        kept["overlap_expert_communication"] = layout.overlap_expert_communication
     if "pipeline_schedule" not in opened:
         kept["schedules"] = (layout.pipeline_schedule,)
     if "virtual_stages" not in opened:
@@ -347,7 +359,12 @@ def _list_choices(asked: _TrainingQuestion) -> Iterator[TrainingChoice]:
 def _list_stated(layout: Parallelism, opened: OpenLayout) -> Iterator[Parallelism]:
     """Yields a stated layout in every way that it leaves open, plain pipelines alone."""
     for (sharding, group), divides in product(opened.shardings, opened.sequence_parallel):
-        yield layout._replace(sharding=sharding, sharding_group_size=group, sequence_parallel=divides)
+        yield layout._replace(
+            sharding=sharding,
+            sharding_group_size=group,
+            sequence_parallel=divides,
+            overlap_expert_communication=opened.overlap_expert_communication and layout.expert > 1,
+        )
 
 
 def _compute_needed_bytes(asked: _TrainingQuestion, choice: TrainingChoice) -> float:

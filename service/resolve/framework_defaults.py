@@ -13,7 +13,8 @@ from service.planning.workload import Recomputation
 class FrameworkDefaults(NamedTuple):
     """Documented settings of a framework; None where it documents none.
 
-    ``sequence_parallel`` applies to tensor parallelism, ``schedule`` to pipelines, ``sharding`` to replicas.
+    ``sequence_parallel`` applies to tensor parallelism, ``schedule`` to pipelines, ``sharding`` to replicas,
+    ``overlap_expert_communication`` to experts that are spread over devices.
     """
 
     source: str = ""
@@ -21,6 +22,7 @@ class FrameworkDefaults(NamedTuple):
     sequence_parallel: bool | None = None
     sharding: Sharding | None = None
     schedule: PipelineSchedule | None = None
+    overlap_expert_communication: bool | None = None
     recomputation: Recomputation | None = None
 
 
@@ -29,6 +31,7 @@ _DEFAULTS = {
         "the parallelism guide of Megatron Core and the recipes of Megatron-Bridge",
         sequence_parallel=True,
         sharding=Sharding.ZERO_1,
+        overlap_expert_communication=False,
     ),
     Framework.MEGATRON_DEEPSPEED: FrameworkDefaults(
         "Megatron-DeepSpeed of BigScience, which has no sequence parallelism", sequence_parallel=False
@@ -55,7 +58,8 @@ _DEFAULTS = {
     ),
 }
 """Megatron Core: its parallelism guide recommends ``--sequence-parallel`` beside tensor parallelism, and the
-recipes of Megatron-Bridge set ``use_distributed_optimizer``; recomputation differs by recipe. torchtitan:
+recipes of Megatron-Bridge set ``use_distributed_optimizer``; ``overlap_moe_expert_parallel_comm`` is off
+unless set; recomputation differs by recipe. torchtitan:
 ``ActivationCheckpoint.mode``, ``pipeline_parallel_schedule``, ``data_parallel_shard_degree`` -1; its tensor
 parallelism divides sequences. torchtune: ``enable_activation_checkpointing``. transformers:
 ``gradient_checkpointing``. MaxText: ``remat_policy``, ``ici_fsdp_parallelism`` -1. NeuronX Distributed:

@@ -11,7 +11,13 @@ from service.planning.notes import AnswerNotes
 from service.planning.parallelism import Parallelism, PipelineSchedule, Sharding, check_layout
 from service.schemas.references import ParallelismInput
 
-_CHOSEN_MEMBERS: Final = ("sequence_parallel", "sharding", "pipeline_schedule", "virtual_stages")
+_CHOSEN_MEMBERS: Final = (
+    "sequence_parallel",
+    "sharding",
+    "pipeline_schedule",
+    "virtual_stages",
+    "overlap_expert_communication",
+)
 LEAST_VIRTUAL_STAGES: Final = 2
 """Virtual stages of an interleaved pipeline whose number is open and cannot be chosen by time."""
 
@@ -44,6 +50,9 @@ def resolve_layout(given: ParallelismInput, cluster: Cluster | None) -> Parallel
         sharding_group_size=None if given.sharding_group_size is MISSING else given.sharding_group_size,
         pipeline_schedule=schedule,
         virtual_stages=stages,
+        overlap_expert_communication=(
+            given.overlap_expert_communication is not MISSING and given.overlap_expert_communication
+        ),
         expert_tensor=None if given.expert_tensor is MISSING else given.expert_tensor,
     )
     check_layout(layout, device_count=cluster.accelerator_count if cluster else layout.devices)
@@ -78,6 +87,7 @@ def list_open_members(given: ParallelismInput, layout: Parallelism) -> frozenset
         "sharding": layout.replicas > 1,
         "pipeline_schedule": is_staged,
         "virtual_stages": is_staged and ("pipeline_schedule" in unstated or is_interleaved),
+        "overlap_expert_communication": layout.expert > 1,
     }
     return frozenset(name for name in unstated if meant[name])
 
@@ -116,6 +126,7 @@ def check_serving(layout: Parallelism, notes: AnswerNotes) -> None:
         "sequence_parallel": layout.sequence_parallel,
         "sharding": layout.sharding is not Sharding.NONE,
         "pipeline_schedule": layout.pipeline_schedule is not PipelineSchedule.ONE_F_ONE_B,
+        "overlap_expert_communication": layout.overlap_expert_communication,
     }
     for name, given in unused.items():
         if given:

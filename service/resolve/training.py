@@ -51,7 +51,7 @@ def resolve_training_workload(
     given: TrainingWorkloadInput, cluster: Cluster, notes: AnswerNotes
 ) -> TrainingWorkload:
     """Returns the workload of one micro-batch. The number of micro-batches follows from the layout."""
-    framework = _resolve_framework(given, notes)
+    framework = resolve_framework(given, notes)
     recomputation = (
         RecomputationInput(strategy=Recomputation.NONE)
         if given.recomputation is MISSING
@@ -66,8 +66,7 @@ def resolve_training_workload(
         raise PlanningError("RECOMPUTATION_INTERVAL", "/workload/recomputation/k", detail)
     fused = None if given.attention_release is MISSING else given.attention_release
     if fused is None and given.attention is AttentionKernel.FLASH:
-        detail = "the fused attention of the framework: FlashAttention-2, or the like of other devices"
-        notes.fill("/workload/attention_release", get_fused_attention(framework).value, "framework", detail)
+        _note_attention_release(framework, notes)
     return TrainingWorkload(
         sequence_length=given.sequence_length,
         micro_batch_size=1 if given.micro_batch_size is MISSING else given.micro_batch_size,
@@ -173,7 +172,20 @@ _FRAMEWORK_NAMES = {
 """Aliases of frameworks."""
 
 
-def _resolve_framework(given: TrainingWorkloadInput, notes: AnswerNotes) -> Framework:
+def _note_attention_release(framework: Framework, notes: AnswerNotes) -> None:
+    """Notes the release of the fused attention that a question leaves open."""
+    release = get_fused_attention(framework).value
+    pointer = "/workload/attention_release"
+    if framework is Framework.GENERIC:
+        detail = "the fused attention that current training software brings for the device"
+        notes.fill(pointer, release, "service", detail)
+    else:
+        detail = "the fused attention of the framework: FlashAttention-2, or the like of other devices"
+        notes.fill(pointer, release, "framework", detail)
+
+
+def resolve_framework(given: TrainingWorkloadInput, notes: AnswerNotes) -> Framework:
+    """Returns the framework of a workload; one that is not known counts as any, with a warning."""
     if given.framework is MISSING:
         return Framework.GENERIC
     name = re.sub(r"[^a-z0-9]+", "_", given.framework.name.lower()).strip("_")

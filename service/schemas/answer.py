@@ -81,6 +81,8 @@ def to_parallelism(layout: Parallelism, *, chosen: bool) -> ParallelismDegrees:
         "virtual_stages": layout.virtual_stages,
         "chosen": chosen,
     }
+    if layout.overlap_expert_communication:
+        answer["overlap_expert_communication"] = True
     if layout.expert_tensor is not None:
         answer["expert_tensor"] = layout.expert_tensor
     return answer

@@ -45,6 +45,9 @@ class ParallelismDegrees(TypedDict):
     """Order in which the micro-batches pass the pipeline."""
     virtual_stages: Integer
     """Parts of the model on each pipeline device."""
+    overlap_expert_communication: NotRequired[bool]
+    """True if tokens travel to their experts and back while another micro-batch computes. Absent if they do
+    not."""
     chosen: bool
     """True if the service chose the layout because the question did not give one."""
 

@@ -204,6 +204,9 @@ class ParallelismInput(StrictModel):
     virtual_stages: Degree | MISSING = MISSING
     """Parts of the model on each pipeline device. Defaults to the fastest number for the interleaved
     schedule, else to 1. More than 1 without a schedule means the interleaved one."""
+    overlap_expert_communication: bool | MISSING = MISSING
+    """True if tokens travel to their experts and back while another micro-batch computes: a forward pass runs
+    beside a backward pass. Defaults to the way of the framework, else to true where `expert` is above 1."""
 
 
 class ModelledEfficiency(StrictModel):

@@ -250,7 +250,8 @@ class TrainingWorkloadInput(StrictModel):
     attention_release: FusedAttention | MISSING = MISSING
     """Release of the fused attention: `first` (FlashAttention), `second` (FlashAttention-2), or `native` for
     kernels of the device's own instructions, such as FlashAttention-3 and cuDNN on Hopper. Defaults to that
-    of the framework: native for megatron_core, first for megatron_lm and megatron_deepspeed, else second."""
+    of the framework: native for megatron_core and where none is named, first for megatron_lm and
+    megatron_deepspeed, else second."""
     fusion: OperatorFusion | MISSING = MISSING
     """Grouping of operators without a multiplication into kernels: each in a kernel of its own (`eager`), in
     chains that are fused by hand (`fused`), or in chains from a compiler such as torch.compile (`compiled`),

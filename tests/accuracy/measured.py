@@ -34,6 +34,7 @@ RUN = {
     "batch_json": '{"micro_batch_size":1,"global_batch_size":8}',
     "length_json": '{"sequence_length":2048}',
     "recomputation": "none",
+    "recipe_json": "",
     "adaptation": "full",
     "trainable_parameters": "",
     "parameter_count": "6738415616",

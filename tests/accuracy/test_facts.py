@@ -319,3 +319,18 @@ def test_papers_say_what_rows_leave_out(asked):
         batch_json="{}",
     )
     assert deepseek["workload"]["gradient_accumulation_steps"] == 15_360 * 16 // 2048
+
+
+@pytest.mark.parametrize(
+    ("cells", "overlaps"),
+    [
+        ({"recipe_json": '[{"moe_a2a_overlap": "true"}]'}, True),
+        ({"recipe_json": '[{"moe_a2a_overlap": "false"}]'}, False),
+        ({"recipe_json": '[{"moe_a2a_overlap": "true"}, {"tensor": "1"}]'}, False),
+        ({"recipe_json": "[not json"}, False),
+        ({"method": "16-way DualPipe, 64-way experts"}, True),
+        ({}, False),
+    ],
+)
+def test_a_recipe_says_that_tokens_travel_to_experts_behind_work(row, cells, overlaps):
+    assert facts.overlaps_experts(row(**cells)) is overlaps

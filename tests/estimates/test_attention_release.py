@@ -45,7 +45,7 @@ class TestAttentionRelease:
 
     @pytest.mark.parametrize(
         ("framework", "release"),
-        [("megatron_core", "native"), ("megatron_lm", "first"), ("fsdp", "second"), (None, "second")],
+        [("megatron_core", "native"), ("megatron_lm", "first"), ("fsdp", "second"), (None, "native")],
     )
     def test_a_framework_brings_its_own(self, framework, release):
         named = {} if framework is None else {"framework": {"name": framework}}

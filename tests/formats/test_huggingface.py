@@ -8,6 +8,7 @@ import pytest
 from service.formats.huggingface import FAMILIES, import_config
 from service.formats.huggingface.families import NOT_IMPORTED
 from service.planning.errors import PlanningError
+from service.planning.models.layers import MixtureOfExperts
 from service.planning.models.profile import build_profile
 
 ORACLES = Path(__file__).parents[1] / "oracles"
@@ -266,3 +267,29 @@ def test_layer_types_must_name_every_layer():
     }
     with pytest.raises(PlanningError, match="every layer"):
         import_config(config)
+
+
+@pytest.mark.parametrize(
+    ("config", "groups"),
+    [
+        ({"model_type": "deepseek_v3"}, (8, 4)),
+        ({"model_type": "deepseek_v3", "n_group": 4, "topk_group": 2}, (4, 2)),
+        ({"model_type": "deepseek_v3", "n_group": 1, "topk_group": 1}, (None, None)),
+        ({"model_type": "deepseek_v2", "num_experts_per_tok": 6}, (None, None)),
+        (
+            {"model_type": "deepseek_v2", "num_experts_per_tok": 6, "n_group": 8, "topk_group": 3,
+             "topk_method": "group_limited_greedy"},
+            (8, 3),
+        ),
+        (
+            {"model_type": "deepseek_v2", "num_experts_per_tok": 6, "n_group": 8, "topk_group": 3,
+             "topk_method": "greedy"},
+            (None, None),
+        ),
+        ({"model_type": "glm4_moe", "head_dim": 128}, (None, None)),
+    ],
+)  # fmt: skip
+def test_the_groups_that_the_experts_of_a_token_lie_in(config, groups):
+    layers = [layer for block in import_config(config).layers for layer in getattr(block, "layers", ())]
+    experts = [layer for layer in layers if isinstance(layer, MixtureOfExperts)]
+    assert {(layer.expert_groups, layer.groups_per_token) for layer in experts} == {groups}

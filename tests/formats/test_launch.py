@@ -349,6 +349,20 @@ def test_megatron_counts_chunks_of_layers():
     assert read.settings["/parallelism/virtual_stages"] == 4
 
 
+def test_megatron_overlaps_the_exchange_of_experts_on_interleaved_stages_alone():
+    overlap, flag = "/parallelism/overlap_expert_communication", "overlap-moe-expert-parallel-comm"
+    read = read_settings("megatron_lm", parse_keys("megatron_lm", f"--expert-model-parallel-size 8 --{flag}"))
+    assert read.settings[overlap] is True
+    settings = {"/parallelism/expert": 8, overlap: True}
+    assert write_settings("megatron_lm", settings).keys[flag] is True
+    staged = {**settings, "/parallelism/pipeline": 4}
+    assert [error.pointer for error in write_settings("megatron_lm", staged).missing] == [overlap]
+    interleaved = {
+        **staged, "/parallelism/pipeline_schedule": "interleaved", "/parallelism/virtual_stages": 2
+    }  # fmt: skip
+    assert write_settings("megatron_lm", interleaved).keys[flag] is True
+
+
 def test_torchtitan_passes_a_local_batch_whole_but_through_stages():
     settings = {
         "/parallelism/data": 4,

@@ -26,7 +26,7 @@ SUFFIXES = (
 NO_SHAPE = re.compile(
     r"_token_id$|_token_index$|^use_cache$|^return_dict$|^output_|^is_encoder|^transformers_v|^architect|^dtype$"
     r"|^id2label$|^label2id$|^problem_type$|^chunk_size|^pretraining_tp$|^rope|^norm_topk|^summary_|^scale_attn"
-    r"|_act$|softcapping|^initializer|routed_scaling|^n_group$|^topk_group$|jitter|^use_mamba|_dtype$|^hidden_dropout"
+    r"|_act$|softcapping|^initializer|routed_scaling|jitter|^use_mamba|_dtype$|^hidden_dropout"
     r"|^attention_softmax|^router_|clip_qkv|^residual_in|^rescale|^use_assoc|^num_logits|^mamba_chunk|_fp32$|^seed$"
 )
 NOT_DECODERS = frozenset(

@@ -8,10 +8,12 @@ from hypothesis import strategies as st
 from service.planning.hardware.collectives import ClusterFabric, Collective, LevelRate
 from service.planning.hardware.traffic import (
     ContextExchange,
+    ExpertChoice,
     ReplicaExchange,
     bucket_bytes,
     compute_message_seconds,
     context_messages,
+    copies_sent,
     count_buckets,
     expert_messages,
     pipeline_messages,
@@ -226,3 +228,41 @@ def test_arrays_give_what_numbers_give(degrees, sharding):
 def test_fast_links_leave_nothing():
     fabric = ClusterFabric(LevelRate(math.inf, 0.0), LevelRate(math.inf, 0.0), 8)
     assert total_seconds(replicas(Sharding.ZERO_3), fabric) == 0.0
+
+
+# --- places that the experts of a token lie on ------------------------------------------------------------
+
+
+def count_places(choice, places, draws=20_000):
+    """Draws tokens of 256 experts, which lie on places in order, and counts the places of each."""
+    generator = np.random.default_rng(7)
+    reached = 0
+    for _ in range(draws):
+        groups = generator.choice(choice.groups, choice.taken_groups, replace=False)
+        each = 256 // choice.groups
+        allowed = (groups[:, None] * each + np.arange(each)).ravel()
+        experts = generator.choice(allowed, int(choice.chosen), replace=True)
+        reached += len(set(experts * places // 256))
+    return reached / draws
+
+
+@pytest.mark.parametrize(
+    ("choice", "places"),
+    [
+        (ExpertChoice(8.0), 8),
+        (ExpertChoice(8.0, 8, 4), 8),
+        (ExpertChoice(8.0, 8, 4), 2),
+        (ExpertChoice(8.0, 8, 4), 64),
+        (ExpertChoice(6.0, 8, 3), 4),
+        (ExpertChoice(8.0, 8, 8), 16),
+    ],
+)
+def test_a_token_reaches_as_many_places_as_drawn_ones_do(choice, places):
+    assert copies_sent(choice, places) == pytest.approx(count_places(choice, places), rel=0.03)
+
+
+def test_a_token_of_deepseek_v3_goes_to_four_nodes_at_most():
+    """DeepSeek-V3 2024, section 2.1.2: 8 of 256 experts in 4 of 8 groups, each on a node."""
+    assert copies_sent(ExpertChoice(8.0), 8) == pytest.approx(8 * (1 - (7 / 8) ** 8))
+    assert copies_sent(ExpertChoice(8.0, 8, 4), 8) == pytest.approx(4 * (1 - (3 / 4) ** 8))
+    assert copies_sent(ExpertChoice(8.0, 8, 4), 1) == 1.0

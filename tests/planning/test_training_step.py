@@ -196,3 +196,27 @@ def test_what_is_known_of_a_step_changes_no_other():
                 for shared in (None, known)
             )
             assert alone == beside
+
+
+class TestOverlapOfExperts:
+    """The exchange of experts behind the work of another micro-batch (DeepSeek-V3 2024, section 3.2.1)."""
+
+    PROFILE = CATALOG.models["deepseek-v3"].profile
+    LAYOUT = Parallelism(data=64, expert=64, sharding=Sharding.ZERO_1)
+
+    def step(self, micro_batches=16, **changes):
+        workload = WORKLOAD._replace(micro_batches=micro_batches)
+        return step(self.LAYOUT._replace(**changes), workload=workload, profile=self.PROFILE)
+
+    def test_it_hides_what_the_first_and_the_last_micro_batch_do_not_send(self):
+        plain, hidden = self.step(), self.step(overlap_expert_communication=True)
+        assert 0 < hidden.slowest.expert < 0.5 * plain.slowest.expert
+        assert hidden.slowest.forward > plain.slowest.forward
+        assert hidden.total < 0.9 * plain.total
+
+    def test_a_step_of_one_micro_batch_has_nothing_to_hide_behind(self):
+        plain, hidden = self.step(1), self.step(1, overlap_expert_communication=True)
+        assert hidden.slowest.expert == pytest.approx(plain.slowest.expert, rel=0.02)
+
+    def test_it_changes_nothing_where_every_device_holds_all_experts(self):
+        assert self.step(expert=1, overlap_expert_communication=True) == self.step(expert=1)

@@ -144,7 +144,7 @@ EVERYTHING = {
 def sampled(of, chosen, choices):
     """A few of the layouts that the rules allow, of some choices: each as an array of several clusters."""
     [alike] = training._group_clusters(of)
-    options = training._build_options(of.question, alike.per_node)
+    options = training._build_options(of, alike.per_node)
     batch = of.question.workload.global_batch_size
     shape = SearchShape(of.model.profile, of.question.workload.sequence_length, batch, alike.domain)
     every = apply_batch_size(build_grid(alike.many, options), batch)

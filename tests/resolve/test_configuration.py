@@ -359,3 +359,39 @@ def test_members_of_the_workload_that_are_filled_are_named(adaptation, expected)
         "/workload/adaptation/rank",
         "/workload/adaptation/target_modules",
     }
+
+
+@pytest.mark.parametrize(
+    ("workload", "layout", "rule", "overlaps"),
+    [
+        ({}, {"expert": 8}, "search", True),
+        ({"framework": {"name": "megatron_core"}}, {"expert": 8}, "framework", False),
+        ({"framework": {"name": "fsdp"}}, {"expert": 8}, None, False),
+        ({}, {"expert": 8, "overlap_expert_communication": False}, None, False),
+        (
+            {"framework": {"name": "megatron_core"}},
+            {"expert": 8, "overlap_expert_communication": True},
+            None,
+            True,
+        ),
+        ({}, {}, None, False),
+    ],
+)  # fmt: skip
+def test_tokens_travel_to_experts_behind_work_where_the_software_can(workload, layout, rule, overlaps):
+    asked = trained("mixtral-8x7b", "h200-sxm", 64, **workload)
+    parallelism = {"tensor": 2, "sharding": "zero_1", **layout}
+    answer = ask(shipped(), "throughput", {**asked, "parallelism": parallelism})
+    pointer = "/parallelism/overlap_expert_communication"
+    rules = {default["pointer"]: default["rule"] for default in answer["defaults"]}
+    assert rules.get(pointer) == rule
+    assert answer["parallelism"].get("overlap_expert_communication", False) is overlaps
+    memory = ask(shipped(), "memory", {**asked, "parallelism": parallelism})
+    assert memory["parallelism"] == answer["parallelism"]
+
+
+def test_an_open_layout_with_spread_experts_overlaps_their_communication():
+    answer = ask(shipped(), "throughput", trained("deepseek-v3", "h200-sxm", 512))
+    layout = answer["parallelism"]
+    assert layout["expert"] > 1
+    assert layout["overlap_expert_communication"]
+    assert "overlapped expert communication" in filled(answer)["/parallelism"]

@@ -260,6 +260,18 @@ def read_expert_counts(
     return of, chosen
 
 
+def _read_expert_groups(reader: ConfigReader, experts: int) -> tuple[int | None, int | None]:
+    """Returns the groups of experts and those that a token takes; None where its choice is not limited."""
+    names = ("n_group", "topk_group")
+    groups, taken = (
+        reader.read_size(name) if reader.has_value(name) else reader.read_value(name) for name in names
+    )
+    if not (isinstance(groups, int) and isinstance(taken, int) and taken < groups) or experts % groups:
+        return None, None
+    # The gates of DeepSeek-V2 name their method, of which one is limited to groups.
+    return (None, None) if reader.read_value("topk_method") == "greedy" else (groups, taken)
+
+
 def build_experts(reader: ConfigReader, layout: ExpertLayout) -> Layers:
     """The experts of a sparse layer."""
     count, taken = read_expert_counts(reader)
@@ -269,12 +281,15 @@ def build_experts(reader: ConfigReader, layout: ExpertLayout) -> Layers:
         shared = inner * reader.read_count(layout.shared_count)
     elif layout.shared_count is not None:
         shared = inner * layout.shared_count
+    groups, taken_groups = _read_expert_groups(reader, count)
     return (
         MixtureOfExperts(
             hidden_size=reader.read_size("hidden_size"),
             expert_count=count,
             experts_per_token=taken,
             expert_inner_size=inner,
+            expert_groups=groups,
+            groups_per_token=taken_groups,
             gated=layout.gated,
             bias=layout.bias,
             router_bias=layout.router_bias,

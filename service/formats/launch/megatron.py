@@ -25,6 +25,7 @@ from service.formats.launch.rules import (
     MICRO_BATCH,
     OFFLOADED_OPTIMIZER,
     OPTIMIZER,
+    OVERLAP,
     PIPELINE,
     PRECISION,
     RECOMPUTATION,
@@ -52,6 +53,7 @@ from service.formats.launch.rules import (
 _TENSOR, _PIPELINE = "tensor-model-parallel-size", "pipeline-model-parallel-size"
 _CONTEXT, _INSTANCES = "context-parallel-size", "num-distributed-optimizer-instances"
 _FSDP, _STRATEGY = "use-megatron-fsdp", "data-parallel-sharding-strategy"
+_OVERLAP = "overlap-moe-expert-parallel-comm"
 _CHUNKS, _CHUNK_LAYERS = "num-virtual-stages-per-pipeline-rank", "num-layers-per-virtual-pipeline-stage"
 _GRANULARITY, _METHOD, _UNIT = "recompute-granularity", "recompute-method", "recompute-num-layers"
 _BATCH_SCHEDULES = ("step-batch-size-schedule", "rampup-batch-size")
@@ -118,6 +120,18 @@ def _write_sequence(settings: LaunchSettingValues) -> ToolKeys:
 
 def _read_sequence(keys: ToolKeys, _: LaunchSettingValues) -> LaunchSettingValues:
     return {SEQUENCE_PARALLEL: bool(keys.get("sequence-parallel")) and read_integer(keys, _TENSOR, 1) > 1}
+
+
+def _write_overlap(settings: LaunchSettingValues) -> ToolKeys:
+    if not settings.get(OVERLAP):
+        return {}
+    if read_integer(settings, PIPELINE, 1) > 1 and settings.get(SCHEDULE) != "interleaved":
+        raise build_inexpressible_error(OVERLAP, "stages of a pipeline have to be interleaved")
+    return {_OVERLAP: True}
+
+
+def _read_overlap(keys: ToolKeys, _: LaunchSettingValues) -> LaunchSettingValues:
+    return {OVERLAP: True} if keys.get(_OVERLAP) else {}
 
 
 def _write_schedule(settings: LaunchSettingValues) -> ToolKeys:
@@ -242,6 +256,13 @@ RULES: Final = (
         "chunks of the model on a pipeline device, or layers of each; 1F1B without",
         _write_schedule,
         _read_schedule,
+    ),
+    SettingRule(
+        (OVERLAP,),
+        (_OVERLAP,),
+        "sends tokens to their experts while another micro-batch computes",
+        _write_overlap,
+        _read_overlap,
     ),
     build_number_rule(SEQUENCE_LENGTH, "seq-length", "tokens of a sequence"),
     build_number_rule(MICRO_BATCH, "micro-batch-size", "sequences of a replica at a time"),

@@ -165,6 +165,7 @@ SHARDING: Final = "/parallelism/sharding"
 GROUP: Final = "/parallelism/sharding_group_size"
 SCHEDULE: Final = "/parallelism/pipeline_schedule"
 VIRTUAL: Final = "/parallelism/virtual_stages"
+OVERLAP: Final = "/parallelism/overlap_expert_communication"
 DEVICES: Final = "/cluster/accelerator_count"
 PER_NODE: Final = "/cluster/accelerators_per_node"
 EXPERTS: Final = "/model/experts"
@@ -215,6 +216,7 @@ NEUTRAL: Final[Mapping[str, tuple[SettingValue, ...]]] = {
     SEQUENCE_PARALLEL: (False,),
     SHARDING: ("none",),
     SCHEDULE: ("one_f_one_b",),
+    OVERLAP: (False,),
     IN_BACKWARD: (False,),
     ATTENTION: ("flash",),
     LOSS: ("fp32",),

@@ -45,6 +45,8 @@ class OpenLayout(NamedTuple):
     schedules: tuple[PipelineSchedule, ...]
     virtual_stages: tuple[int, ...]
     sequence_parallel: tuple[bool, ...]
+    overlap_expert_communication: bool
+    """True if experts that are spread over devices receive their tokens behind other work."""
     tensor: bool
     """True if layers may be divided over devices."""
     pipeline: bool
@@ -137,6 +139,7 @@ def _list_searches(
         schedules=opened.schedules,
         virtual_stages=opened.virtual_stages,
         sequence_parallel=opened.sequence_parallel,
+        overlap_expert_communication=opened.overlap_expert_communication and run.profile.expert_count > 0,
         micro_batch_sizes=micro_batch_sizes,
         recomputings=recomputings,
     )
@@ -191,6 +194,7 @@ def compute_run_seconds(run: OpenTrainingCase, layout: Parallelism, workload: Tr
         layout.sharding_group_size,
         layout.pipeline_schedule,
         layout.sequence_parallel,
+        layout.overlap_expert_communication,
         RecomputationChoice(workload.recomputation, workload.interval),
     )
     return float(TrainingLayouts(run, weighs_power=False).estimate_runs(alone, choice).seconds[0])
@@ -207,6 +211,7 @@ def _to_configuration(found: FoundLayout) -> TrainingConfiguration:
         sharding=found.choice.sharding,
         sharding_group_size=found.choice.group_size,
         pipeline_schedule=found.choice.schedule,
+        overlap_expert_communication=found.choice.overlap_expert_communication,
     )
     return TrainingConfiguration(
         layout, int(one.micro_batch_size[0]), found.choice.recomputing, found.seconds

@@ -236,12 +236,32 @@ def context_messages(
             return PassMessages((heads, output), (heads, output))
 
 
-def copies_sent(chosen: float, places: float) -> float:
-    """Returns the mean number of places that a token is sent to.
+class ExpertChoice(NamedTuple):
+    """Experts of a token: their number, and the groups of experts that they are chosen from, if limited."""
 
-    ``chosen`` experts fall on ``places`` at random.
+    chosen: float
+    groups: int = 1
+    taken_groups: int = 1
+
+
+def copies_sent(choice: ExpertChoice, places: float) -> float:
+    """Returns the mean number of places that a token is sent to; its experts fall on them at random.
+
+    A token whose experts lie in some of the groups reaches the places of those alone (DeepSeek-V3 2024,
+    section 2.1.2).
     """
-    missed: float = (1.0 - 1.0 / places) ** chosen
+    reached = _count_reached_places(choice, places)
+    missed: float = (1.0 - 1.0 / reached) ** choice.chosen
+    return reached * (1.0 - missed)
+
+
+def _count_reached_places(choice: ExpertChoice, places: float) -> float:
+    """Returns the mean number of places that hold the groups of a token, which lie on them in order."""
+    parts = smaller(places, 1.0 * choice.groups)
+    held = choice.groups / parts
+    missed = 1.0
+    for taken in range(choice.taken_groups):
+        missed *= larger(0.0, choice.groups - held - taken) / (choice.groups - taken)
     return places * (1.0 - missed)
 
 

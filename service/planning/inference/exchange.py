@@ -139,7 +139,7 @@ def build_messages(
     joined = routed * (layout.expert > 1)
     logits = profile.vocabulary_size * _WIDE_BYTES
     holders = everyone / (layout.expert_tensor or layout.tensor)
-    copies = copies_sent(float(profile.experts_per_token), holders) / everyone
+    copies = copies_sent(profile.expert_choice, holders) / everyone
     group = DeviceGroup(everyone, min(everyone, 1.0 * domain))
     return PassMessages(
         tuple(list_rank_messages()),

@@ -22,6 +22,7 @@ from enum import StrEnum
 from typing import ClassVar, Literal, NamedTuple, TypeAlias
 
 from service.planning.errors import PlanningError
+from service.planning.hardware.traffic import ExpertChoice
 
 
 class TensorSplit(StrEnum):
@@ -413,6 +414,10 @@ class MixtureOfExperts:
     """Number of experts that each token takes."""
     expert_inner_size: int
     """Width between the matrices of an expert."""
+    expert_groups: int | None = None
+    """Number of groups that the experts are divided into, of which a token takes some; absent without."""
+    groups_per_token: int | None = None
+    """Number of groups that the experts of a token lie in at most."""
     gated: bool = True
     """True if an expert has a third matrix as a gate."""
     bias: bool = False
@@ -431,11 +436,21 @@ class MixtureOfExperts:
     """True if the shared expert has a gate of its own."""
     count: int = 1
 
+    @property
+    def choice(self) -> ExpertChoice:
+        """Experts of a token, and the groups that they lie in."""
+        groups = self.expert_groups or 1
+        return ExpertChoice(float(self.experts_per_token), groups, self.groups_per_token or groups)
+
     def list_tensors(self) -> Iterator[LayerTensor]:
         """Router, experts (each counted whole, active by share) and the shared expert."""
         if self.experts_per_token > self.expert_count:
             raise PlanningError(
                 "EXPERTS_PER_TOKEN", "/experts_per_token", "experts_per_token exceeds expert_count"
+            )
+        if (self.groups_per_token or 0) > (self.expert_groups or 0):
+            raise PlanningError(
+                "GROUPS_PER_TOKEN", "/groups_per_token", "groups_per_token exceeds expert_groups"
             )
         share = self.experts_per_token / self.expert_count
         width = self.latent_size or self.hidden_size

@@ -49,18 +49,17 @@ Engine, PyTorch runs one kernel per step, XLA and the compiler of Neuron fuse ch
 
 
 FUSED_ATTENTION: Mapping[Framework, FusedAttention] = {
+    Framework.GENERIC: FusedAttention.NATIVE,
     Framework.MEGATRON_CORE: FusedAttention.NATIVE,
     Framework.MEGATRON_LM: FusedAttention.FIRST,
     Framework.MEGATRON_DEEPSPEED: FusedAttention.FIRST,
 }
-"""Release of the fused attention of frameworks without the second: cuDNN's by Transformer Engine, and
-
-the release that Megatron-LM and Megatron-DeepSpeed adopted in 2022.
-"""
+"""Release of the fused attention of frameworks without the second: cuDNN's by Transformer Engine, which a run
+of no named framework has too, and the release that Megatron-LM and Megatron-DeepSpeed adopted in 2022."""
 
 
 def get_fused_attention(framework: Framework) -> FusedAttention:
-    """Returns the release of the fused attention that a framework brings: FlashAttention-2 with PyTorch."""
+    """Returns the release of the fused attention that a framework brings: FlashAttention-2 with PyTorch's."""
     return FUSED_ATTENTION.get(framework, FusedAttention.SECOND)
 
 

@@ -32,6 +32,7 @@ class LayoutChoice(NamedTuple):
     group_size: int | None
     schedule: PipelineSchedule
     sequence_parallel: bool
+    overlap_expert_communication: bool
     recomputing: RecomputationChoice
 
 
@@ -53,19 +54,22 @@ class LayoutOptions(NamedTuple):
     schedules: tuple[PipelineSchedule, ...]
     virtual_stages: tuple[int, ...]
     sequence_parallel: tuple[bool, ...]
+    overlap_expert_communication: bool
+    """True where experts that are spread over devices receive their tokens behind other work."""
     micro_batch_sizes: tuple[int, ...]
     recomputings: tuple[RecomputationChoice, ...]
 
     def list_choices(self) -> Iterator[LayoutChoice]:
         """Yields every combination; impossible ones match no layout."""
         plain = (Sharding.NONE, None)
-        for (sharding, size), schedule, sequence, again in product(
+        for (sharding, size), schedule, sequence, overlap, again in product(
             dict.fromkeys((plain, *self.shardings)),
             dict.fromkeys((PipelineSchedule.ONE_F_ONE_B, *self.schedules)),
             dict.fromkeys((False, *self.sequence_parallel)),
+            dict.fromkeys((False, self.overlap_expert_communication)),
             self.recomputings,
         ):
-            yield LayoutChoice(sharding, size, schedule, sequence, again)
+            yield LayoutChoice(sharding, size, schedule, sequence, overlap, again)
 
 
 class LayoutArray(NamedTuple):
@@ -112,6 +116,7 @@ class LayoutArray(NamedTuple):
             sharding_group_size=choice.group_size,
             pipeline_schedule=choice.schedule,
             virtual_stages=collapse_column(self.virtual_stages),
+            overlap_expert_communication=choice.overlap_expert_communication,
         )
 
 
@@ -164,8 +169,9 @@ def apply_batch_size(layouts: LayoutArray, global_batch_size: int) -> LayoutArra
 def match_choice(layouts: LayoutArray, choice: LayoutChoice, options: LayoutOptions) -> Mask:
     """Returns a mask of the layouts that can have a choice, each in one way.
 
-    Without replicas nothing is sharded, a pipeline of one stage has no schedule, and without tensor
-    parallelism nothing is sequence-parallel; where the question names other ways alone, these have one too.
+    Without replicas nothing is sharded, a pipeline of one stage has no schedule, without tensor parallelism
+    nothing is sequence-parallel, and experts that each device holds receive nothing; where the question names
+    other ways alone, these have one too.
     """
     replicas = layouts.data * layouts.context
     several, split, piped = replicas > 1, layouts.tensor > 1, layouts.pipeline > 1
@@ -182,6 +188,10 @@ def match_choice(layouts: LayoutArray, choice: LayoutChoice, options: LayoutOpti
         found &= ~split
     elif choice.sequence_parallel:
         found &= split
+    if choice.overlap_expert_communication != options.overlap_expert_communication:
+        found &= layouts.expert == 1
+    elif choice.overlap_expert_communication:
+        found &= layouts.expert > 1
     return found
 
 
@@ -203,10 +213,12 @@ def expand_interleaved(layouts: LayoutArray, choice: LayoutChoice, options: Layo
 def count_layouts(devices: SearchCluster, options: LayoutOptions) -> int:
     """Returns the number of layouts of a cluster in all choices together, without building them."""
     single = devices._replace(expert=(1,))
+    # Overlap is one way of each layout, so that it multiplies nothing.
+    alone = options._replace(recomputings=options.recomputings[:1], overlap_expert_communication=False)
     degrees = build_grid((single,), options._replace(micro_batch_sizes=(1,)))
     each = np.zeros(degrees.number, dtype=np.int64)
-    for choice in options._replace(recomputings=options.recomputings[:1]).list_choices():
+    for choice in alone.list_choices():
         times = len(options.virtual_stages) if choice.schedule is PipelineSchedule.INTERLEAVED else 1
-        each += match_choice(degrees, choice, options) * times
+        each += match_choice(degrees, choice, alone) * times
     beside = len(devices.expert) * len(options.micro_batch_sizes) * len(options.recomputings)
     return int(each.sum()) * beside

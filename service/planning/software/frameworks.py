@@ -173,16 +173,20 @@ class FrameworkLayouts(NamedTuple):
     tensor: bool = False
     pipeline: bool = False
     interleaved: bool = False
+    overlaps_experts: bool = False
+    """True if tokens can travel to their experts while another micro-batch computes."""
 
 
 _STATES_ONLY = (Sharding.NONE, Sharding.ZERO_1)
 _ALL_STATE = (Sharding.ZERO_3,)
 LAYOUTS = {
     Framework.GENERIC: FrameworkLayouts(
-        (*_STATES_ONLY, *_ALL_STATE), tensor=True, pipeline=True, interleaved=True
+        (*_STATES_ONLY, *_ALL_STATE), tensor=True, pipeline=True, interleaved=True, overlaps_experts=True
     ),
     Framework.MEGATRON_LM: FrameworkLayouts(_STATES_ONLY, tensor=True, pipeline=True, interleaved=True),
-    Framework.MEGATRON_CORE: FrameworkLayouts(_STATES_ONLY, tensor=True, pipeline=True, interleaved=True),
+    Framework.MEGATRON_CORE: FrameworkLayouts(
+        _STATES_ONLY, tensor=True, pipeline=True, interleaved=True, overlaps_experts=True
+    ),
     Framework.MEGATRON_DEEPSPEED: FrameworkLayouts(_STATES_ONLY, tensor=True, pipeline=True),
     Framework.DEEPSPEED: FrameworkLayouts((Sharding.ZERO_1, Sharding.ZERO_2, Sharding.ZERO_3)),
     Framework.DDP: FrameworkLayouts((Sharding.NONE,)),
@@ -197,7 +201,8 @@ LAYOUTS = {
         _STATES_ONLY, tensor=True, pipeline=True, interleaved=True
     ),
 }
-"""The documentation of each framework: the distributed optimizer of Megatron Core (ZeRO 1); the stages of
+"""The documentation of each framework: the distributed optimizer of Megatron Core (ZeRO 1) and its
+``overlap_moe_expert_parallel_comm``; the stages of
 DeepSpeed without its pipeline engine, which takes ZeRO 1 only; DistributedDataParallel, which keeps all state
 on every device; FSDP, which shards all of it; ``parallel_dims`` of torchtitan; the recipes of torchtune;
 ``fsdp`` and DDP of the Trainer of transformers; ``ici_fsdp_parallelism``, ``ici_tensor_parallelism`` and

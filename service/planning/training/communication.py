@@ -17,6 +17,7 @@ from service.planning.hardware.collectives import ClusterFabric, Collective
 from service.planning.hardware.traffic import (
     CollectiveMessage,
     ContextExchange,
+    ExpertChoice,
     PassMessages,
     ReplicaExchange,
     context_messages,
@@ -58,13 +59,14 @@ class BlockTraffic(NamedTuple):
     key_value_elements: float
     query_elements: float
     expert_elements: float
-    chosen_experts: float
+    experts: ExpertChoice
 
 
 @lru_cache(maxsize=4096)
 def compute_block_traffic(block: LayerBlock) -> BlockTraffic:
     """Returns the traffic of one block, taken once."""
-    pairs = keys = queries = sent = chosen = width = 0.0
+    pairs = keys = queries = sent = width = 0.0
+    experts = ExpertChoice(0.0)
     for layer in block.layers:
         count = float(getattr(layer, "count", 1))
         splits = {tensor.split for tensor in layer.list_tensors()}
@@ -81,10 +83,10 @@ def compute_block_traffic(block: LayerBlock) -> BlockTraffic:
                 queries += count * layer.query_heads * key
             case MixtureOfExperts():
                 sent += count * (layer.latent_size or layer.hidden_size)
-                chosen = max(chosen, float(layer.experts_per_token))
+                experts = max(experts, layer.choice)
             case _:
                 pass
-    return BlockTraffic(width, pairs, keys, queries, sent, chosen)
+    return BlockTraffic(width, pairs, keys, queries, sent, experts)
 
 
 class GroupLinks(NamedTuple):
@@ -149,9 +151,10 @@ def compute_block_seconds(
         )
     if traffic.expert_elements:
         spread = layout.tensor if layout.sequence_parallel else 1.0
-        sent = element_bytes * traffic.expert_elements * traffic.chosen_experts / spread
+        chosen = traffic.experts.chosen
+        sent = element_bytes * traffic.expert_elements * chosen / spread
         domains = larger(1.0, placed.expert.devices / placed.expert.per_domain)
-        reached = (copies_sent(traffic.chosen_experts, domains), traffic.chosen_experts)
+        reached = (copies_sent(traffic.experts, domains), chosen)
         exchange = expert_messages(sent, sent, placed, imbalance=imbalance, nodes_per_token=reached)
         expert = compute_both_directions(exchange, links)
     return BlockCommunication(compute_both_directions(tensor, links), context, expert)

@@ -283,6 +283,26 @@ def _sum_micro_batches(parts: Sequence[MicroBatch], counts: Sequence[float] | No
     return MicroBatch(*sums)
 
 
+class _ExpertCover(NamedTuple):
+    """Share of the experts' exchange that is issued behind work, and the seconds of that work."""
+
+    overlap: float
+    behind: float
+
+
+def _find_expert_cover(at: _StepContext, work: PassWork, times: BlockTimes, lost: float) -> _ExpertCover:
+    """Returns the work that hides the exchange of a pass: its own, or that of another micro-batch.
+
+    Where a forward pass runs beside the backward pass of another micro-batch, the exchanges of both hide
+    behind the work of both, but for the first and the last of a step (DeepSeek-V3 2024, section 3.2.1).
+    """
+    own = at.platform.rates.expert_overlap
+    if not at.layout.overlap_expert_communication:
+        return _ExpertCover(own, work.seconds)
+    both = (times.forward.seconds + times.backward.seconds) * (1.0 + lost) / 2.0
+    return _ExpertCover(larger(own, 1.0 - 1.0 / (1.0 * at.workload.micro_batches)), both)
+
+
 def _build_pass(
     at: _StepContext,
     work: PassWork,
@@ -292,18 +312,21 @@ def _build_pass(
     times: float,
     weights: float,
     lost: float,
+    cover: _ExpertCover,
 ) -> MicroBatch:
     """Builds one direction through a block whose collectives take place ``times`` times."""
     rates, behind = at.platform.rates, work.seconds
 
-    def expose_messages(both: PassCommunication, overlap: float) -> ExposedCommunication:
+    def expose_messages(
+        both: PassCommunication, overlap: float, behind: float = behind
+    ) -> ExposedCommunication:
         return split_exposed(getattr(both, direction) * times, overlap=overlap, behind=behind)
 
     return _BlockPass(
         work,
         expose_messages(sent.tensor, rates.tensor_overlap),
         expose_messages(sent.context, rates.context_overlap),
-        expose_messages(sent.expert, rates.expert_overlap),
+        expose_messages(sent.expert, *cover),
         split_exposed(weights, overlap=rates.gather_overlap, behind=behind),
     ).to_micro_batch(rates, lost)
 
@@ -326,11 +349,14 @@ def _time_block(at: _StepContext, times: BlockTimes, block: BlockProfile) -> _Mi
     moves = _compute_gathered_exchange(at, sizes)
     again = 1.0 if at.workload.recomputation in WHOLE_BLOCKS else 0.0
     behind = moves.gathered_backward + moves.gradients
-    forward = _build_pass(
-        at, times.forward, sent, "forward", times=1.0, weights=moves.gathered_forward, lost=lost
-    )
-    backward = _build_pass(at, times.backward, sent, "backward", times=1.0, weights=behind, lost=lost)
-    recomputed = _build_pass(at, times.recomputed, sent, "forward", times=again, weights=0.0, lost=lost)
+
+    def build_pass(work: PassWork, direction: str, repeats: float, weights: float) -> MicroBatch:
+        cover = _find_expert_cover(at, work, times, lost)
+        return _build_pass(at, work, sent, direction, times=repeats, weights=weights, lost=lost, cover=cover)
+
+    forward = build_pass(times.forward, "forward", 1.0, moves.gathered_forward)
+    backward = build_pass(times.backward, "backward", 1.0, behind)
+    recomputed = build_pass(times.recomputed, "forward", again, 0.0)
     return _MicroBatchPasses(
         forward, _sum_micro_batches([forward, _to_backward(backward), _to_recomputation(recomputed)])
     )

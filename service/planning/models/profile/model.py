@@ -10,6 +10,7 @@ from functools import cached_property
 from itertools import accumulate
 from typing import NamedTuple
 
+from service.planning.hardware.traffic import ExpertChoice
 from service.planning.models.architecture import (
     MODELLED_INPUTS,
     MODELLED_KINDS,
@@ -122,6 +123,8 @@ class ModelProfile(NamedTuple):
     """Weights of routed experts; quantised checkpoints store them narrow."""
     expert_count: int
     experts_per_token: int
+    expert_choice: ExpertChoice
+    """Experts of a token, and the groups that they lie in."""
     widest_elements: int
     """Largest width of a block's input."""
     generates: bool
@@ -442,6 +445,7 @@ def build_profile(architecture: Architecture) -> ModelProfile:
         ),
         expert_count=max((layer.expert_count for layer in parts.experts), default=0),
         experts_per_token=max((layer.experts_per_token for layer in parts.experts), default=0),
+        expert_choice=max((layer.choice for layer in parts.experts), default=ExpertChoice(0.0)),
         widest_elements=max(map(get_block_width, parts.deep), default=0),
         generates=generates,
         inner_elements=max(map(inner_elements, parts.layers), default=0.0),
@@ -515,6 +519,7 @@ _SHAPELESS = ModelProfile(
     expert_parameters=0,
     expert_count=0,
     experts_per_token=0,
+    expert_choice=ExpertChoice(0.0),
     widest_elements=0,
     generates=False,
     inner_elements=0.0,
