@@ -33,6 +33,7 @@ from service.planning.hardware.cluster import Accelerator, ReferenceServer, memo
 from service.planning.hardware.links import Link, LinkKind, Torus
 from service.planning.precision import NumberFormat
 from service.planning.quantity import EvidenceBasis, Quantity
+from service.resolve.accelerator_names import AcceleratorRows
 from service.resolve.catalog import (
     CatalogView,
     KnownAccelerator,
@@ -46,6 +47,9 @@ from service.resolve.catalog import (
     KnownTariff,
     KnownTokenPrice,
 )
+from service.resolve.instances import list_instances
+from service.resolve.model_names import ModelRows
+from service.resolve.names import NamedRow, NamedRows, build_named_row
 from service.schemas.base import EstimateSource, SourceKind
 from service.schemas.carbon import (
     CarbonIntensitySeriesInput,
@@ -254,8 +258,7 @@ class _RowEntry(NamedTuple):
 
     id: str
     version: int
-    names: tuple[str, ...]
-    known: Any
+    named: NamedRow
 
 
 _RowLayer = Mapping[str, Sequence[_RowEntry]]
@@ -275,13 +278,19 @@ _BUILDERS: Mapping[str, Callable[[RowDocument], Any]] = {
 """Functions that build planning values from rows, by resource. Estimates read no other resources."""
 
 
+def _name_row(resource: str, row: RowDocument) -> NamedRow:
+    traits: tuple[str, ...] = ()
+    if resource == "accelerators":
+        size = f"{row['memory_label_gb']:g}GB" if "memory_label_gb" in row else ""
+        traits = (row.get("form_factor", ""), row.get("memory_kind", ""), size)
+    title = row["name"] if resource in ("accelerators", "models") else None
+    return build_named_row(row["id"], row.get("aliases", ()), _BUILDERS[resource](row), title, traits)
+
+
 def _build_layer(rows: catalog.DocumentsByNoun) -> _RowLayer:
     return {
-        name: [
-            _RowEntry(row["id"], row.get("version", 1), (row["id"], *row.get("aliases", [])), build(row))
-            for row in rows[name]
-        ]
-        for name, build in _BUILDERS.items()
+        name: [_RowEntry(row["id"], row.get("version", 1), _name_row(name, row)) for row in rows[name]]
+        for name in _BUILDERS
     }
 
 
@@ -303,14 +312,19 @@ def _build_snapshot(
     measured: calibrations.TenantMeasurements = calibrations.NOTHING_MEASURED,
 ) -> CatalogView:
     """Builds the snapshot of a tenant: its own rows before the shipped ones, and its measurements."""
-    known: dict[str, Any] = {}
-    for resource, entries in shipped.items():
-        mine = own[resource] if own else ()
-        shadowed = {entry.id for entry in mine}
-        seen = [*(entry for entry in entries if entry.id not in shadowed), *mine]
-        known[resource] = {name: entry.known for entry in seen for name in entry.names}
+    layers = {
+        name: [[entry.named for entry in layer.get(name, ())] for layer in (shipped, own or {})]
+        for name in _BUILDERS
+    }
+    known: dict[str, Any] = {
+        name: NamedRows(*of) for name, of in layers.items() if name not in ("models", "accelerators")
+    }
     # The tenant's rates come last: of two rates for one pair and day the later one is used.
     rates = ExchangeRates(known.pop("exchange_rates").values())
+    known["models"] = ModelRows(
+        *layers["models"], store=lambda model, form: model.store_as(form.quantization_config)
+    )
+    known["accelerators"] = _name_accelerators(layers["accelerators"], known["offers"])
     return CatalogView(
         revision=revision,
         curves=load_reference_curves(),
@@ -319,6 +333,13 @@ def _build_snapshot(
         measured_answers=measured.answers,
         **known,
     )
+
+
+def _name_accelerators(
+    layers: Sequence[Sequence[NamedRow]], offers: Mapping[str, KnownOffer]
+) -> AcceleratorRows:
+    accelerators = {entry.id: entry.row for layer in layers for entry in layer}
+    return AcceleratorRows(*layers, instances=list_instances(accelerators, offers.values()))
 
 
 def build_shipped_snapshot(revision: int = 0) -> CatalogView:

@@ -18,7 +18,9 @@ from service.planning.hardware.links import Link
 from service.planning.hardware.resolution import DeviceConstants
 from service.planning.hardware.storage import WeightFormat
 from service.planning.models.profile import ModelProfile, build_profile
+from service.planning.notes import AnswerNotes
 from service.planning.tariff.charges import Tariff
+from service.resolve.names import FoundRow, NamedRows
 from service.schemas.architectures import Architecture, to_planning
 from service.schemas.base import EstimateSource
 from service.schemas.tariffs import parse_terms
@@ -45,6 +47,13 @@ class KnownModel:
         return read_checkpoint_format(
             {"quantization_config": self.quantization_config}, self.profile.block_count
         )
+
+    def store_as(self, quantization_config: Mapping[str, Any] | None) -> "KnownModel":
+        """Returns the model with its weights stored otherwise, and the same profile."""
+        stored = replace(self, quantization_config=quantization_config)
+        # A profile takes as long as many answers do.
+        vars(stored)["profile"] = self.profile
+        return stored
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,11 +83,18 @@ class KnownAccelerator:
     links: KnownLinks = KnownLinks()
     systems: tuple[KnownSystem, ...] = ()
     pcie_generation: int | None = None
+    instance_type: str | None = None
+    """Name of the first system, if the question calls the accelerator by it."""
 
     @property
     def usual_links(self) -> KnownLinks:
         """Links of the usual system, else of the row."""
         return self.systems[0].links if self.systems else self.links
+
+    def name_system(self, system: KnownSystem) -> "KnownAccelerator":
+        """Returns the accelerator as ``system`` has it, which then is the usual one."""
+        others = (each for each in self.systems if each.name != system.name)
+        return replace(self, systems=(system, *others), instance_type=system.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,14 +190,14 @@ class CatalogView:
     revision: int
     curves: ReferenceCurves
     """Reference set of measured efficiencies, or the constants of ``device``."""
-    models: Mapping[str, KnownModel]
-    accelerators: Mapping[str, KnownAccelerator]
-    links: Mapping[str, KnownLink]
-    offers: Mapping[str, KnownOffer]
-    token_prices: Mapping[str, KnownTokenPrice]
-    grids: Mapping[str, KnownGrid]
-    sites: Mapping[str, KnownSite]
-    tariffs: Mapping[str, KnownTariff]
+    models: NamedRows[KnownModel]
+    accelerators: NamedRows[KnownAccelerator]
+    links: NamedRows[KnownLink]
+    offers: NamedRows[KnownOffer]
+    token_prices: NamedRows[KnownTokenPrice]
+    grids: NamedRows[KnownGrid]
+    sites: NamedRows[KnownSite]
+    tariffs: NamedRows[KnownTariff]
     exchange_rates: ExchangeRates
     calibrations: tuple[DeviceCalibration, ...] = ()
     """Measured figures of the tenant's devices, the oldest calibration first."""
@@ -215,9 +231,19 @@ class CatalogView:
 _Row = TypeVar("_Row")
 
 
-def resolve_row(rows: Mapping[str, _Row], name: str, pointer: str) -> _Row:
-    """Returns the row called ``name``. Raises :class:`PlanningError` if there is none."""
-    row = rows.get(name)
-    if row is None:
-        raise PlanningError("UNKNOWN_REFERENCE", pointer, "the catalog has no row with this id or alias")
-    return row
+def resolve_row(rows: Mapping[str, _Row], name: str, pointer: str, notes: AnswerNotes | None = None) -> _Row:
+    """Returns the row called ``name``, and notes how the name was read if that needs saying.
+
+    Raises :class:`PlanningError` if no row or more than one has the name.
+    """
+    if not isinstance(rows, NamedRows):
+        if name not in rows:
+            raise PlanningError("UNKNOWN_REFERENCE", pointer, "the catalog has no row with this id or alias")
+        return rows[name]
+    try:
+        found: FoundRow[_Row] = rows.find(name)
+    except PlanningError as error:
+        raise PlanningError(error.code, pointer, error.detail) from error
+    if found.remark and notes is not None:
+        notes.warn(found.remark.code, pointer, found.remark.detail)
+    return found.row

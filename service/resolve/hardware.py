@@ -37,7 +37,7 @@ def _resolve_accelerator(
     reference: AcceleratorReference, catalog: CatalogView, notes: AnswerNotes
 ) -> Accelerator:
     if isinstance(reference, CatalogAccelerator):
-        known = resolve_row(catalog.accelerators, reference.id, "/cluster/accelerator/id")
+        known = resolve_row(catalog.accelerators, reference.id, "/cluster/accelerator/id", notes)
         notes.cite(known.source, "/cluster/accelerator")
         return known.accelerator
     given = reference.specification
@@ -212,8 +212,11 @@ def _note_system(given: ClusterInput, catalog: CatalogView, notes: AnswerNotes) 
         ("accelerators_per_node", "intra_node_link", "inter_node_link"),
     )
     is_used = given.accelerator_count > 1 and any(getattr(given, part) is MISSING for part in parts)
-    if system and is_used and given.system is MISSING:
-        detail = f"the usual one, with its links and interfaces: nodes of {system.accelerators_per_node}"
+    known = _find_accelerator(given, catalog)
+    is_named = known is not None and known.instance_type is not None
+    if system and (is_used or is_named) and given.system is MISSING:
+        which = "the one that names the accelerator" if is_named else "the usual one"
+        detail = f"{which}, with its links and interfaces: nodes of {system.accelerators_per_node}"
         notes.fill("/cluster/system", system.name, "reference_system", detail)
 
 

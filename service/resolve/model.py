@@ -30,7 +30,7 @@ def resolve_model(reference: ModelReference, catalog: CatalogView, notes: Answer
     """Returns the model that ``reference`` stands for, and notes its defaults."""
     match reference:
         case CatalogModel(id=name):
-            known = resolve_row(catalog.models, name, "/model/id")
+            known = resolve_row(catalog.models, name, "/model/id", notes)
             notes.cite(known.source, "/model")
             return ResolvedModel(known.profile, known.context_tokens, known.stored, "/model/id")
         case HuggingFaceModel(config=config):

@@ -55,7 +55,8 @@ def _resolve_offer(
     offer_id: str, rental: Rental, accelerator_id: str, catalog: CatalogView, notes: AnswerNotes
 ) -> RentalTerms:
     """Returns the terms of an offer."""
-    offer = resolve_row(catalog.offers, offer_id, "/rental/offer_id")
+    offer = resolve_row(catalog.offers, offer_id, "/rental/offer_id", notes)
+    offer_id = offer.source["id"]
     if offer.accelerator_id != accelerator_id:
         raise PlanningError("OFFER_MISMATCH", "/rental/offer_id", f"the offer is for {offer.accelerator_id}")
     if rental.purchase_option not in (MISSING, offer.purchase_option):

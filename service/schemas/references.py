@@ -29,7 +29,7 @@ class CatalogModel(StrictModel):
     """A model of the catalog."""
 
     source: Literal["catalog"]
-    id: CatalogName
+    id: Annotated[CatalogName, Field(examples=["meta-llama/Llama-3.1-8B"])]
 
 
 class HuggingFaceModel(StrictModel):
@@ -69,7 +69,7 @@ class CatalogAccelerator(StrictModel):
     """An accelerator of the catalog."""
 
     source: Literal["catalog"]
-    id: CatalogName
+    id: Annotated[CatalogName, Field(examples=["h100-sxm"])]
 
 
 class AcceleratorSpecification(StrictModel):
@@ -109,7 +109,7 @@ class CatalogLink(StrictModel):
     """A link of the catalog."""
 
     source: Literal["catalog"]
-    id: CatalogName
+    id: Annotated[CatalogName, Field(examples=["nvlink-4"])]
 
 
 class LinkSpecification(StrictModel):

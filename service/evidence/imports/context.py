@@ -2,12 +2,10 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Final
 
 from service.formats.measurements.readings import MeasuredFileRun, RunFact, get_member, read_mapping
 from service.formats.offers.listed import RowError
-from service.formats.offers.names import normalize_name
 from service.kit.http.problems import FieldError
 from service.planning.hardware.links import Link
 from service.resolve.catalog import CatalogView, KnownAccelerator
@@ -38,24 +36,13 @@ class ImportContext:
     collective: str | None = None
     power_limit_watts: float | None = None
 
-    @cached_property
-    def _accelerators(self) -> Mapping[str, str]:
-        owners: dict[str, set[str]] = {}
-        for name, known in self.catalog.accelerators.items():
-            owners.setdefault(normalize_name(name), set()).add(known.accelerator.id)
-        return {name: next(iter(ids)) for name, ids in owners.items() if len(ids) == 1}
-
-    @cached_property
-    def _models(self) -> Mapping[str, str]:
-        return {name.lower(): known.source["id"] for name, known in self.catalog.models.items()}
-
     def find_accelerator_id(self, run: MeasuredFileRun) -> str | None:
         """Returns the catalog's accelerator that the caller names, or else the one that the file names."""
         given = self.stated.get("cluster", {}).get("accelerator", {})
         if given:
             known = self.catalog.accelerators.get(given.get("id", ""))
             return known.accelerator.id if known else None
-        return self._accelerators.get(normalize_name(str(run.facts.get("accelerator_name", ""))))
+        return self.catalog.accelerators.get_id(str(run.facts.get("accelerator_name", "")))
 
     def find_accelerator(self, run: MeasuredFileRun) -> KnownAccelerator | None:
         """Returns that accelerator with its catalog entry."""
@@ -74,8 +61,8 @@ class ImportContext:
 
     def find_model_id(self, run: MeasuredFileRun) -> str | None:
         """Returns the model of the catalog that the file names."""
-        name = str(run.facts.get("model_name", "")).lower()
-        return self._models.get(name) or self._models.get(name.rpartition("/")[2])
+        name = str(run.facts.get("model_name", ""))
+        return self.catalog.models.get_id(name) or self.catalog.models.get_id(name.rpartition("/")[2])
 
 
 def build_question(run: MeasuredFileRun, context: ImportContext, kind: str) -> EstimateQuestion:

@@ -8,11 +8,10 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Final, NamedTuple
 
+from service.formats.names import normalize_part_name
+
 _MEMORY_TOLERANCE: Final = 0.1
 """A label of 80 GB is printed as 79, 80 or 81.6; 40 and 80, or 16 and 32, stay apart."""
-_VENDORS: Final = re.compile(
-    r"^(nvidia|amd|intel|google|aws|instinct|tesla|geforce|quadro|cloud)+(?=[a-z0-9])"
-)
 _SLICE: Final = re.compile(r"^(.+)-([1-9][0-9]{0,5})$")
 _SHOWN: Final = re.compile(r"[A-Za-z0-9 ._/+()-]{1,60}")
 
@@ -57,12 +56,6 @@ class UnknownName(NamedTuple):
     detail: str
 
 
-def normalize_name(name: str) -> str:
-    """``name`` without case, punctuation and vendor."""
-    letters = re.sub(r"[^a-z0-9]", "", name.lower())
-    return _VENDORS.sub("", letters)
-
-
 def format_name(name: str) -> str:
     """``name`` for a message, or a stand-in where it holds what should not be printed."""
     return name if _SHOWN.fullmatch(name) else "an accelerator of another name"
@@ -80,7 +73,7 @@ def load_rules() -> tuple[NameRule, ...]:
     written = _load_document()["rules"]
     return tuple(
         NameRule(
-            frozenset(map(normalize_name, rule["names"])),
+            frozenset(map(normalize_part_name, rule["names"])),
             rule["accelerator_id"],
             tuple(rule.get("instances", ())),
             rule.get("cores_per_device", 0),
@@ -132,9 +125,9 @@ def _list_candidates(
 
 def _parse_name(name: str) -> Iterator[tuple[str, int]]:
     """``name`` as it is, and as a slice of so many cores (tpu-v3-32)."""
-    yield normalize_name(name), 0
+    yield normalize_part_name(name), 0
     if cut := _SLICE.match(name.strip()):
-        yield normalize_name(cut[1]), int(cut[2])
+        yield normalize_part_name(cut[1]), int(cut[2])
 
 
 def build_accelerators(rows: Mapping[str, tuple[float | None, tuple[str, ...]]]) -> ListedAccelerators:
@@ -142,6 +135,6 @@ def build_accelerators(rows: Mapping[str, tuple[float | None, tuple[str, ...]]])
     owners: dict[str, set[str]] = {}
     for row_id, (_, names) in rows.items():
         for name in (row_id, *names):
-            owners.setdefault(normalize_name(name), set()).add(row_id)
+            owners.setdefault(normalize_part_name(name), set()).add(row_id)
     ids = {name: next(iter(owning)) for name, owning in owners.items() if len(owning) == 1}
     return ListedAccelerators(ids, {row_id: label for row_id, (label, _) in rows.items()})

@@ -1,0 +1,129 @@
+"""Names of accelerators: parts as tools print them, node labels, and instance types of clouds."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from service.formats.names import VENDOR_WORDS, find_nearest, normalize_name, normalize_part_name, split_words
+from service.resolve.names import MOST_NEAREST, FoundRow, NamedRow, NamedRows, NameRemark, NoRow
+
+_PARTITION: Final = re.compile(r"\bMIG\b|(?<![a-z0-9])[0-9]+[gc]\.[0-9]+gb(?![a-z0-9])", re.IGNORECASE)
+_SHARED: Final = re.compile(r"[-_ ]SHARED$", re.IGNORECASE)
+_SIZE: Final = re.compile(r"[0-9]+gb?")
+_FILLERS: Final = frozenset({"gpu", "gpus", "tensor", "core", "accelerator", "graphics", "card", "chip"})
+"""Words of a product's full name that no part differs by."""
+
+_PARTITIONED: Final = NoRow(
+    code="PARTITIONED_DEVICE",
+    detail="the name is that of a part of an accelerator, such as a MIG instance: name the whole accelerator,"
+    " or give the figures of the part as a specification",
+)
+_SHARED_REMARK = NameRemark(
+    "SHARED_DEVICE", "the name is that of a device that several share: the answer is for the whole device"
+)
+
+Instances = Mapping[str, Mapping[str, Any]]
+"""Accelerators with the system of an instance, by id, by the normal form of the instance's name."""
+
+
+class AcceleratorRows(NamedRows[Any]):
+    """Accelerators by id, alias, the words of their names, and the instance types that they come in."""
+
+    # A name in another spelling than the printed ones may fit several parts: NVIDIA A100 80GB fits two.
+    reads_normal_forms = False
+
+    def __init__(self, *layers: Sequence[NamedRow], instances: Instances) -> None:
+        super().__init__(*layers)
+        self._instances = instances
+        self._whole: Mapping[str, list[frozenset[str]]] = {
+            row_id: list(map(_list_telling_words, entry.names)) for row_id, entry in self.entries.items()
+        }
+        self._ids: Mapping[str, str] = {normalize_name(row_id): row_id for row_id in self.entries}
+
+    def _interpret(self, name: str) -> FoundRow[Any] | NoRow:
+        if _PARTITION.search(name):
+            return _PARTITIONED
+        if _SHARED.search(name):
+            found = self._recall(_SHARED.sub("", name))
+            return found if isinstance(found, NoRow) else found._replace(remark=_SHARED_REMARK)
+        if (row_id := self._ids.get(normalize_part_name(name))) is not None:
+            return self.select([row_id])
+        named = self._normal.get(normalize_name(name), ())
+        fitting = sorted({*named, *self.list_fitting(name)})
+        if fitting:
+            return self.select(fitting, None if named else self._build_remark(name, fitting[0]))
+        held = self._instances.get(normalize_part_name(name))
+        return NoRow(self._list_family(name)) if held is None else self._select_instance(held)
+
+    def _select_instance(self, held: Mapping[str, Any]) -> FoundRow[Any] | NoRow:
+        if not held:
+            return _PARTITIONED
+        return FoundRow(*next(iter(held.items()))) if len(held) == 1 else NoRow(tuple(held))
+
+    def _list_nearest(self, name: str) -> list[str]:
+        """Returns the ids and instance types that are most like ``name``."""
+        types = {
+            normal: known.instance_type
+            for normal, held in self._instances.items()
+            for known in held.values()
+            if known.instance_type
+        }
+        ids = {normal: row_id for normal, held in self._normal.items() for row_id in held}
+        named = types | ids
+        return list(dict.fromkeys(named[near] for near in find_nearest(name, named, 2 * MOST_NEAREST)))[
+            :MOST_NEAREST
+        ]
+
+    def _build_remark(self, name: str, row_id: str) -> NameRemark | None:
+        """Returns the remark that ``name`` has fewer words than any name of the row."""
+        words = _list_telling_words(name)
+        if any(whole <= words for whole in self._whole[row_id]):
+            return None
+        detail = f"the name is incomplete and is read as {row_id}, the only row of the catalog that it fits"
+        return NameRemark("NAME_COMPLETED", detail)
+
+    def list_fitting(self, name: str) -> list[str]:
+        """Returns the ids of the parts that have every word of ``name``, one of which tells parts apart.
+
+        Alternatives, as in MI250X / MI250, fit together. A word that no id has, such as v5, may be the
+        beginning of several.
+        """
+        if len(alternatives := name.split(" / ")) > 1:
+            return sorted({row_id for each in alternatives for row_id in self.list_fitting(each)})
+        words = _list_telling_words(name)
+        fitting = {
+            entry.id
+            for entry in self.entries.values()
+            if words <= entry.words and any(map(_tells_parts, words - entry.traits))
+        }
+        if any(not any(map(_tells_parts, words & set(split_words(row_id)))) for row_id in fitting):
+            fitting.update(self._list_family(name))
+        return sorted(fitting)
+
+    def _list_family(self, name: str) -> list[str]:
+        """Returns the ids of the parts whose words begin with those of ``name``, as MI300X with MI300."""
+        words = _list_telling_words(name)
+        return sorted(
+            entry.id
+            for entry in self.entries.values()
+            if any(not _SIZE.fullmatch(word) for word in words - entry.traits)
+            and all(_begins_word(word, entry.words) for word in words)
+        )
+
+
+def _list_telling_words(name: str) -> frozenset[str]:
+    return frozenset(split_words(name)) - VENDOR_WORDS - _FILLERS
+
+
+def _tells_parts(word: str) -> bool:
+    """Returns true if ``word`` tells parts apart: it has a digit and is no size of a memory."""
+    return any(letter.isdigit() for letter in word) and not _SIZE.fullmatch(word)
+
+
+def _begins_word(beginning: str, words: Iterable[str]) -> bool:
+    """Returns true if a word is ``beginning``, or continues it with letters after a digit or the reverse."""
+    return any(
+        word == beginning
+        or (word.startswith(beginning) and word[len(beginning)].isdigit() != beginning[-1].isdigit())
+        for word in words
+    )

@@ -1,0 +1,114 @@
+"""Names of models: ids, repositories of the hub, and their tuned and quantised siblings."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from service.formats.checkpoints import (
+    CheckpointName,
+    StoredForm,
+    is_mirror,
+    read_checkpoint_name,
+    split_model_name,
+)
+from service.formats.names import normalize_name, split_words
+from service.resolve.names import FoundRow, NamedRow, NamedRows, NameRemark, NoRow, build_index
+
+_DENSE: Final = frozenset({"attention", "feed_forward", "normalization", "block"})
+
+_TUNED: Final = NameRemark(
+    "SIBLING_ASSUMED",
+    "the name is read as a sibling, tuned or dated otherwise, of a row with the same layers; its longest"
+    " context may differ",
+)
+_COPIED: Final = NameRemark(
+    "SIBLING_ASSUMED", "the name is read as a copy of the checkpoint of the same name in the catalog"
+)
+
+
+class _Sibling(NamedTuple):
+    """A published checkpoint of a row: its name without words of tuning, those words, and its owner."""
+
+    row_id: str
+    tuned: frozenset[str]
+    owner: str
+
+
+class ModelRows(NamedRows[Any]):
+    """Models by id, alias, the repository's name without its owner, and the names of siblings."""
+
+    def __init__(self, *layers: Sequence[NamedRow], store: Callable[[Any, StoredForm], Any]) -> None:
+        super().__init__(*layers)
+        self._store = store
+        seen = [[entry for entry in layer if self.entries[entry.id] is entry] for layer in layers]
+        self._tails = build_index(
+            seen, lambda entry: {normalize_name(_read(name).model) for name in entry.names}
+        )
+        self._siblings: dict[str, list[_Sibling]] = {}
+        for entry in self.entries.values():
+            for name in entry.names:
+                read = _read(name)
+                base, tuned = split_model_name(read.model)
+                self._siblings.setdefault(normalize_name(base), []).append(
+                    _Sibling(entry.id, tuned, read.owner)
+                )
+
+    def list_fitting(self, name: str) -> list[str]:
+        """Returns the ids of models that have every word of ``name``."""
+        words = frozenset(split_words(name))
+        return sorted(entry.id for entry in self.entries.values() if words and words <= entry.words)
+
+    def _interpret(self, name: str) -> FoundRow[Any] | NoRow:
+        read = read_checkpoint_name(name)
+        base = self._find_base(read)
+        if base is None or (isinstance(base, NoRow) and not base.fitting):
+            return NoRow(self.list_fitting(name), read.refusal)
+        if isinstance(base, NoRow):
+            return base
+        if read.refusal:
+            return NoRow((base.id,), read.refusal)
+        return base if read.form is None else self._store_as(base, read.form)
+
+    def _find_base(self, read: CheckpointName) -> FoundRow[Any] | NoRow | None:
+        """Returns the row of a model that a checkpoint is, or was made from."""
+        is_made_from = read.form is not None or bool(read.refusal)
+        ids = self._tails.get(normalize_name(read.model), ())
+        if ids and (is_made_from or not read.owner):
+            return self.select(ids)
+        if ids and is_mirror(read.owner):
+            return self.select(ids, _COPIED)
+        return self._find_tuned(read, by_anyone=is_made_from or not read.owner or is_mirror(read.owner))
+
+    def _find_tuned(self, read: CheckpointName, *, by_anyone: bool) -> FoundRow[Any] | NoRow | None:
+        """Returns the row whose published checkpoint differs from the name by the fewest words of tuning."""
+        base, tuned = split_model_name(read.model)
+        near = [
+            (len(tuned ^ sibling.tuned), sibling.row_id)
+            for sibling in self._siblings.get(normalize_name(base), ())
+            if by_anyone or sibling.owner == read.owner
+        ]
+        if not near:
+            return None
+        least = min(near)[0]
+        return self.select(sorted({row_id for distance, row_id in near if distance == least}), _TUNED)
+
+    def _store_as(self, base: FoundRow[Any], form: StoredForm) -> FoundRow[Any] | NoRow:
+        if form.is_dense_only and not _is_dense(base.row.architecture["layers"]):
+            detail = (
+                "the layers that such a checkpoint leaves wide are not known: send its config.json, or name"
+                " the model that it was made from, and the format as workload.weight_format"
+            )
+            return NoRow((base.id,), detail)
+        detail = f"the name is read as {base.id} with weights stored as {form.name}, as its ending states"
+        return FoundRow(base.id, self._store(base.row, form), NameRemark("FORMAT_FROM_NAME", detail))
+
+
+def _read(name: str) -> CheckpointName:
+    """Returns the parts of a name of a row, whose ending counts only if it states 16 bits."""
+    read = read_checkpoint_name(name)
+    is_plain = read.form is not None and read.form.quantization_config is None
+    return read if is_plain else CheckpointName(read.owner, name.rpartition("/")[2])
+
+
+def _is_dense(layers: Sequence[Mapping[str, Any]]) -> bool:
+    """Returns true if all layers are of attention and plain feed-forward."""
+    return all(layer["kind"] in _DENSE and _is_dense(layer.get("layers", ())) for layer in layers)
