@@ -10,14 +10,13 @@ from fastapi import Header, Path, Response
 from service.catalog import repository, service
 from service.catalog.registry import Resource
 from service.catalog.rows import REVISED, RowDocument
-from service.catalog.shapes import ListQuery
+from service.catalog.shapes import AnyCaseId, ListQuery
 from service.kit.database.engine import Reader
 from service.kit.http.pages import PageTokens
 from service.kit.http.versions import ETAG
 from service.kit.http.web import LOCATED, json_response
-from service.schemas.base import ResourceId
 
-RowId = Annotated[ResourceId, Path(alias="id", description="Id of the row.")]
+RowId = Annotated[AnyCaseId, Path(alias="id", description="Id of the row, in any case.")]
 IfNoneMatch = Annotated[
     str, Header(max_length=200, description="ETag of the caller's copy; 304 if it is still current.")
 ]

@@ -27,7 +27,8 @@ class RowInUse(Conflict):
     code, title = "ROW_IN_USE", "Another row refers to this one"
 
 
-def build_unknown_reference(pointer: str, resource: str) -> Unprocessable:
+def build_unknown_reference(pointer: str, resource: str, nearest: str = "") -> Unprocessable:
     """Returns the problem that a member names a row that does not exist."""
-    detail = f"there is no row of this id among {resource}"
+    guess = f"; did you mean {nearest}?" if nearest else ""
+    detail = f"there is no row of this id among {resource}{guess}"
     return Unprocessable("A member refers to no row", FieldError(pointer, "UNKNOWN_REFERENCE", detail))

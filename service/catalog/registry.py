@@ -57,7 +57,8 @@ class Resource:
     """One kind of row. Its table names it in addresses, scopes, operations and the folder of its data.
 
     ``references`` maps a member to the resource whose id it holds; ``list/member`` names a member of each
-    object of a list. ``derive`` computes members that the table keeps and the answer has, but callers do not
+    object of a list. ``searched`` are members by which a list finds rows, beside id, name and aliases.
+    ``derive`` computes members that the table keeps and the answer has, but callers do not
     send, and raises :class:`PlanningError` for a row that contradicts itself. ``read`` turns an entry of the
     shipped file into a row.
     """
@@ -72,6 +73,7 @@ class Resource:
     example_patch: RowDocument
     """Example body that changes the row."""
     references: Mapping[str, str] = field(default_factory=dict)
+    searched: tuple[str, ...] = ()
     derive: Callable[[RowDocument], RowDocument] = _derive_nothing
     read: Callable[[RowDocument], RowDocument] = dict
 
@@ -122,6 +124,7 @@ MODELS = Resource(
     schema=models.Model,
     input=models.ModelRequest,
     query=models.ModelQuery,
+    searched=("hub_id",),
     example=models.EXAMPLE,
     example_patch=models.EXAMPLE_PATCH,
     derive=count_parameters,
@@ -133,6 +136,7 @@ ACCELERATORS = Resource(
     schema=accelerators.Accelerator,
     input=accelerators.AcceleratorRequest,
     query=accelerators.AcceleratorQuery,
+    searched=("vendor", "generation", "form_factor"),
     example=accelerators.EXAMPLE,
     example_patch=accelerators.EXAMPLE_PATCH,
     references={
@@ -149,6 +153,7 @@ LINKS = Resource(
     schema=links.Link,
     input=links.LinkRequest,
     query=links.LinkQuery,
+    searched=("kind",),
     example=links.EXAMPLE,
     example_patch=links.EXAMPLE_PATCH,
 )
@@ -158,6 +163,7 @@ OFFERS = Resource(
     schema=offers.Offer,
     input=offers.OfferRequest,
     query=offers.OfferQuery,
+    searched=("provider", "region", "zone", "instance_type", "accelerator_id", "purchase_option"),
     example=offers.EXAMPLE,
     example_patch=offers.EXAMPLE_PATCH,
     references={"accelerator_id": "accelerators"},
@@ -169,6 +175,7 @@ TOKEN_PRICES = Resource(
     schema=token_prices.TokenPrice,
     input=token_prices.TokenPriceRequest,
     query=token_prices.TokenPriceQuery,
+    searched=("provider", "model_name", "model_id"),
     example=token_prices.EXAMPLE,
     example_patch=token_prices.EXAMPLE_PATCH,
     references={"model_id": "models"},
@@ -180,6 +187,7 @@ TARIFFS = Resource(
     schema=tariffs.Tariff,
     input=tariffs.TariffRequest,
     query=tariffs.TariffQuery,
+    searched=("utility", "time_zone", "currency_code"),
     example=tariffs.EXAMPLE,
     example_patch=tariffs.EXAMPLE_PATCH,
     derive=check_terms,
@@ -190,6 +198,7 @@ EXCHANGE_RATES = Resource(
     schema=exchange_rates.ExchangeRate,
     input=exchange_rates.ExchangeRateRequest,
     query=exchange_rates.ExchangeRateQuery,
+    searched=("from_currency_code", "to_currency_code", "as_of"),
     example=exchange_rates.EXAMPLE,
     example_patch=exchange_rates.EXAMPLE_PATCH,
     derive=check_rate,
@@ -200,6 +209,7 @@ GRIDS = Resource(
     schema=grids.Grid,
     input=grids.GridRequest,
     query=grids.GridQuery,
+    searched=("code", "kind"),
     example=grids.EXAMPLE,
     example_patch=grids.EXAMPLE_PATCH,
     derive=check_grid,
@@ -210,6 +220,7 @@ SITES = Resource(
     schema=sites.Site,
     input=sites.SiteRequest,
     query=sites.SiteQuery,
+    searched=("grid_id", "tariff_id", "time_zone"),
     example=sites.EXAMPLE,
     example_patch=sites.EXAMPLE_PATCH,
     references={"grid_id": "grids", "tariff_id": "tariffs"},

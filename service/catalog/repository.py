@@ -12,6 +12,7 @@ from service.catalog.rows import VERSION_COLUMNS, CatalogRow, RowDocument
 from service.catalog.tables import CatalogState
 from service.kit.clock import now
 from service.kit.database.engine import Reader, Writer, insert_new
+from service.kit.database.search import build_search, list_texts
 from service.kit.security.principals import SHIPPED_TENANT
 
 
@@ -191,6 +192,12 @@ def _build_filter(table: type[CatalogRow], name: str, value: object) -> ColumnEl
     return _to_condition(column.in_(value))
 
 
+def _list_searched_columns(resource: Resource) -> Iterator[ColumnElement[Any]]:
+    table = resource.table
+    yield from (table.__table__.columns[name] for name in ("id", "name", *resource.searched))
+    yield list_texts(table.__table__.columns["aliases"])
+
+
 def _to_condition(expression: Any) -> ColumnElement[bool]:  # noqa: ANN401
     """Returns a comparison, made by a column's name, with its type."""
     typed: ColumnElement[bool] = expression
@@ -212,7 +219,10 @@ def list_page(
     columns = [getattr(table, order_by.removeprefix("-")), table.id]
     statement = select(table).where(_is_visible(table))
     for name, value in filters.items():
-        statement = statement.where(_build_filter(table, name, value))
+        if name == "q":
+            statement = statement.where(*build_search(str(value), _list_searched_columns(resource)))
+        else:
+            statement = statement.where(_build_filter(table, name, value))
     if after:
         first, second = columns
         ahead = first < after[0] if descending else first > after[0]

@@ -18,6 +18,7 @@ from service.catalog.registry import KINDS, RESOURCES, Resource, RowReference
 from service.catalog.repository import StoredRow
 from service.catalog.rows import VERSION_MEMBERS, RowDocument
 from service.catalog.shipped import compute_shipped_digest, list_shipped_documents
+from service.formats.names import find_nearest, normalize_name
 from service.kit.clock import now
 from service.kit.database.engine import Reader, Writer
 from service.kit.http.problems import FieldError, Unprocessable
@@ -92,10 +93,10 @@ def update_row(
     sent = {name: value for name, value in stored.document.items() if name in resource.input.model_fields}
     merged = {name: value for name, value in {**sent, **patch}.items() if value is not None}
     document = resource.input.model_validate_json(json.dumps(merged)).model_dump(mode="json")
-    written = _write_row(
-        session, resource, tenant_id, document, version=stored.version + 1, revision=revision
+    version = stored.version + 1
+    return _write_row(
+        session, resource, tenant_id, document, version=version, revision=revision, before=stored.document
     )
-    return written._replace(before=stored.document)
 
 
 def delete_row(
@@ -142,12 +143,12 @@ def import_rows(
     repository.lock_rows(session, tenant_id)
     own = repository.list_latest_rows(session, resource, tenant_id)
     seen = {row["id"]: row for row in repository.list_visible_rows(session, resource, tenant_id)}
-    aliases = {alias: row_id for row_id, row in seen.items() for alias in row["aliases"]}
+    aliases = {normalize_name(alias): row_id for row_id, row in seen.items() for alias in row["aliases"]}
     imported = ImportResult([], [], [], [], [], repository.get_revision(session, tenant_id))
     written: list[RowDocument] = []
     for document in documents:
         row_id, stored = document["id"], own.get(document["id"])
-        if aliases.get(row_id, row_id) != row_id:
+        if aliases.get(normalize_name(row_id), row_id) != row_id:
             imported.clashing.append(row_id)
         elif row_id in seen and is_older(document, seen[row_id]):
             imported.older.append(row_id)
@@ -219,12 +220,20 @@ def _get_matched(
 
 
 def _write_row(
-    session: Writer, resource: Resource, tenant_id: str, document: RowDocument, *, version: int, revision: int
+    session: Writer,
+    resource: Resource,
+    tenant_id: str,
+    document: RowDocument,
+    *,
+    version: int,
+    revision: int,
+    before: RowDocument | None = None,
 ) -> WriteResult:
     _check_exist(session, tenant_id, resource.list_references(document))
-    _check_names(session, resource, tenant_id, document)
+    _check_names(session, resource, tenant_id, document, before)
     _append_version(session, resource, document, tenant_id=tenant_id, version=version, revision=revision)
-    return WriteResult(_get_visible(session, resource, tenant_id, document["id"]).document, revision)
+    written = _get_visible(session, resource, tenant_id, document["id"]).document
+    return WriteResult(written, revision, before)
 
 
 def _append_version(session: Writer, resource: Resource, document: RowDocument, **added: object) -> None:
@@ -242,16 +251,33 @@ def _derive_members(resource: Resource, document: RowDocument) -> RowDocument:
 def _check_exist(session: Writer, tenant_id: str, references: Iterable[RowReference]) -> None:
     for each in references:
         if repository.get_visible(session, RESOURCES[each.target], tenant_id, each.row_id) is None:
-            raise build_unknown_reference(each.pointer, each.target)
+            nearest = _find_nearest_id(session, RESOURCES[each.target], tenant_id, each.row_id)
+            raise build_unknown_reference(each.pointer, each.target, nearest)
 
 
-def _check_names(session: Writer, resource: Resource, tenant_id: str, document: RowDocument) -> None:
-    """Refuses an alias that is the id or an alias of another row of the resource."""
-    wanted = {document["id"], *document.get("aliases", [])}
+def _find_nearest_id(session: Writer, resource: Resource, tenant_id: str, row_id: str) -> str:
+    """Returns the id of the row that has ``row_id`` as an alias or is most like it; empty without one."""
+    ids = {
+        normalize_name(name): found
+        for found, aliases in repository.list_visible_names(session, resource, tenant_id)
+        for name in (found, *aliases)
+    }
+    return next((ids[near] for near in find_nearest(row_id, ids, 1)), "")
+
+
+def _check_names(
+    session: Writer, resource: Resource, tenant_id: str, document: RowDocument, before: RowDocument | None
+) -> None:
+    """Refuses a new name that is the id or an alias of another row of the resource, in any spelling."""
+    wanted = _list_names(document) - (_list_names(before) if before else set())
     for row_id, aliases in repository.list_visible_names(session, resource, tenant_id):
-        if row_id != document["id"] and wanted & {row_id, *aliases}:
+        if wanted and row_id != document["id"] and wanted & set(map(normalize_name, (row_id, *aliases))):
             detail = "the id or an alias belongs to another row"
             raise RowExists("", FieldError("/aliases", "TAKEN", detail))
+
+
+def _list_names(document: RowDocument) -> set[str]:
+    return {normalize_name(name) for name in (document["id"], *document.get("aliases", []))}
 
 
 def list_own_documents(session: Reader, tenant_id: str) -> DocumentsByNoun:

@@ -2,13 +2,17 @@
 
 from typing import Annotated, Literal
 
-from pydantic import MISSING, Field
+from pydantic import MISSING, AfterValidator, Field
 from typing_extensions import TypeAliasType
 
 from service.kit.http.pages import NUMBER, PageQuery, build_number_validator
 from service.schemas.base import ResourceId, StrictModel
 
-IdentifierFilter = Annotated[list[ResourceId], Field(max_length=50)]
+AnyCaseId = Annotated[
+    str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$", max_length=100), AfterValidator(str.lower)
+]
+"""The id of a row as callers write it. Ids are stored in lower case."""
+IdentifierFilter = Annotated[list[AnyCaseId], Field(max_length=50)]
 TextFilter = Annotated[
     list[Annotated[str, Field(min_length=1, max_length=100, pattern=r"^[^\x00-\x1f\x7f]+$")]],
     Field(max_length=50),
@@ -35,6 +39,9 @@ class ListQuery(PageQuery):
     """Member to sort by. A leading minus sorts in descending order."""
     id: IdentifierFilter = []
     """Ids to list."""
+    q: Annotated[str, Field(max_length=100, pattern=r"^[^\x00-\x1f\x7f]*$")] = ""
+    """Words to search for. A row matches if every word is part of its id, name, aliases or what else it is
+    looked for by, such as provider, region or instance type. Case does not matter."""
 
 
 class CatalogRowCopyRequest(StrictModel):
