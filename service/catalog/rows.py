@@ -23,7 +23,10 @@ REVISED: dict[str, Any] = {
         "schema": {"type": "integer", "format": "int64"},
     }
 }
-DateText = Annotated[str, Field(pattern=r"^[0-9]{4}(-[0-9]{2}(-[0-9]{2})?)?$", max_length=10)]
+DateText = Annotated[
+    str,
+    Field(pattern=r"^[0-9]{4}(-[0-9]{2}(-[0-9]{2})?)?$", max_length=10, examples=["2026-11-20"]),
+]
 """A year, a month or a day."""
 
 
@@ -31,7 +34,7 @@ class Citation(StrictModel):
     """Source of values of a row."""
 
     pointers: Annotated[
-        list[Annotated[str, Field(max_length=200, pattern=r"^(/[A-Za-z0-9_]{1,100})*$")]],
+        list[Annotated[str, Field(max_length=200, pattern=r"^(/[A-Za-z0-9_]{1,100})*$", examples=["/name"])]],
         Field(min_length=1, max_length=50),
     ]
     """JSON Pointers of the values; the empty pointer is the whole row."""

@@ -140,7 +140,8 @@ def _quote_question(asked: "FileQuestion", catalog: Any) -> Mapping[str, Any]:  
     from pydantic_core import from_json, to_json  # noqa: PLC0415
 
     from service.kit.http.problems import FieldError, Problem, Unprocessable  # noqa: PLC0415
-    from service.kit.http.web import build_body_problem  # noqa: PLC0415
+    from service.kit.http.shapes import load_shape  # noqa: PLC0415
+    from service.kit.http.validation import build_body_problem  # noqa: PLC0415
     from service.quotes.schemas import QuotedOperation  # noqa: PLC0415
     from service.quotes.snapshot import (  # noqa: PLC0415
         QUESTIONS,
@@ -159,7 +160,7 @@ def _quote_question(asked: "FileQuestion", catalog: Any) -> Mapping[str, Any]:  
         try:
             question = QUESTIONS[name].model_validate_json(text)
         except ValidationError as error:
-            raise build_body_problem(error, text) from error
+            raise build_body_problem(error, text, load_shape(QUESTIONS[name])) from error
         operation = cast("QuotedOperation", asked.operation)
         asks = QuoteSubject(operation, "", project_questions(name, question), is_owning_devices(question))
         frozen = build_quote(asks, catalog, lambda sources: [{} for _ in sources])

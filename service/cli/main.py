@@ -235,14 +235,15 @@ def _print_estimate(text: bytes, operation: EstimateOperation | None) -> int:
     from service.cli.terminal import print_answer  # noqa: PLC0415
     from service.estimates.service import ESTIMATES, answer_question  # noqa: PLC0415
     from service.kit.http.problems import Problem  # noqa: PLC0415
-    from service.kit.http.web import build_body_problem  # noqa: PLC0415
+    from service.kit.http.shapes import load_shape  # noqa: PLC0415
+    from service.kit.http.validation import build_body_problem  # noqa: PLC0415
 
     try:
         asked, estimator = ESTIMATES[operation or _detect_operation(text)]
         try:
             question = asked.model_validate_json(text)
         except ValidationError as error:
-            raise build_body_problem(error, text) from error
+            raise build_body_problem(error, text, load_shape(asked)) from error
         answered: Mapping[str, Any] = answer_question(estimator, question, plan_cli.load_local_catalog())
     except Problem as problem:
         typer.echo(f"ironlaw: {problem.detail}", err=True)

@@ -168,7 +168,8 @@ def search_locally(text: bytes, processes: int | None, advance: ReportProgress) 
 
     from service.estimates.service import answer_question  # noqa: PLC0415
     from service.kit.http.problems import Problem  # noqa: PLC0415
-    from service.kit.http.web import build_body_problem  # noqa: PLC0415
+    from service.kit.http.shapes import load_shape  # noqa: PLC0415
+    from service.kit.http.validation import build_body_problem  # noqa: PLC0415
     from service.plans.service import prepare_pieces, rank_plan  # noqa: PLC0415
     from service.schemas.plans import PlanRequest  # noqa: PLC0415
 
@@ -176,7 +177,7 @@ def search_locally(text: bytes, processes: int | None, advance: ReportProgress) 
         try:
             question = PlanRequest.model_validate_json(text)
         except ValidationError as error:
-            raise build_body_problem(error, text) from error
+            raise build_body_problem(error, text, load_shape(PlanRequest)) from error
         catalog = load_local_catalog()
         prepared = answer_question(prepare_pieces, question, catalog)
         outcomes = _search_pieces(text, prepared, catalog, processes, advance)

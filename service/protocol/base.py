@@ -17,7 +17,7 @@ _RFC_3339 = (
 def _validate_rfc_3339(value: object) -> object:
     if isinstance(value, datetime) or (isinstance(value, str) and re.fullmatch(_RFC_3339, value)):
         return value
-    raise PydanticCustomError("datetime_parsing", "Input should be a time such as 2026-11-21T12:00:00Z")
+    raise PydanticCustomError("datetime_parsing", "must be a time such as 2026-11-21T12:00:00Z")
 
 
 Instant = Annotated[

@@ -18,7 +18,8 @@ from service.estimates.service import (
     list_paid_charges,
 )
 from service.kit.http.problems import FieldError, Unprocessable
-from service.kit.http.web import build_body_problem
+from service.kit.http.shapes import load_shape
+from service.kit.http.validation import build_body_problem
 from service.planning import METHOD_VERSION
 from service.planning.cost.focus import FocusCharge
 from service.planning.cost.prices import parse_last_day
@@ -363,6 +364,6 @@ def parse_request(name: str, document: Mapping[str, Any]) -> StrictModel:
     try:
         return QUESTIONS[name].model_validate_json(text)
     except ValidationError as error:
-        faults = build_body_problem(error, text).errors
+        faults = build_body_problem(error, text, load_shape(QUESTIONS[name])).errors
         at = f"/requests/{name}"
         raise RequestOutdated("", *(each._replace(pointer=at + each.pointer) for each in faults)) from error

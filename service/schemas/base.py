@@ -23,20 +23,22 @@ NotNegative = Annotated[float, Field(ge=0, le=1e30)]
 Share = Annotated[float, Field(gt=0, le=1)]
 Factor = Annotated[float, Field(gt=0, le=1e12)]
 """Factor that a figure is multiplied by, to see the effect of a change."""
-ResourceId = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,99}$", max_length=100)]
+ResourceId = Annotated[
+    str, Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,99}$", max_length=100, examples=["example-1"])
+]
 CatalogName = Annotated[
     str,
     Field(
         pattern=r"^[A-Za-z0-9][A-Za-z0-9 ._/+()-]{0,199}$",
         max_length=200,
-        description="The id of a catalog row, or one of its aliases.",
+        description="The id of a catalog row, or one of its aliases. Case does not matter.",
     ),
 ]
 
 
 def _check_rfc_3339(text: object) -> object:
     if not isinstance(text, str) or not re.fullmatch(RFC_3339, text):
-        raise PydanticCustomError("datetime_parsing", "Input should be a time such as 2026-11-21T12:00:00Z")
+        raise PydanticCustomError("datetime_parsing", "must be a time such as 2026-11-21T12:00:00Z")
     return text
 
 
@@ -48,7 +50,11 @@ RFC_3339 = (
 Instant = Annotated[
     AwareDatetime,
     BeforeValidator(_check_rfc_3339),
-    Field(strict=False, json_schema_extra={"maxLength": 32, "pattern": f"^{RFC_3339}$"}),
+    Field(
+        strict=False,
+        examples=["2026-11-21T12:00:00Z"],
+        json_schema_extra={"maxLength": 32, "pattern": f"^{RFC_3339}$"},
+    ),
 ]
 """A time that callers send, with its zone."""
 DEEPEST = 100
@@ -63,7 +69,7 @@ def _check_depth(given: dict[str, JsonValue]) -> dict[str, JsonValue]:
         level = [each for each in held if isinstance(each, dict | list)]
         if not level:
             return given
-    raise PydanticCustomError("too_deep", "Input should be nested no deeper than 100 levels")
+    raise PydanticCustomError("too_deep", "must be nested no deeper than 100 levels")
 
 
 ForeignObject = Annotated[
@@ -73,10 +79,12 @@ ForeignObject = Annotated[
 ]
 """A parsed JSON object in a format of another program."""
 Text = Annotated[str, Field(min_length=1, max_length=500, pattern=r"^[^\x00-\x1f\x7f]*$")]
-DecimalText = Annotated[str, Field(pattern=r"^[0-9]{1,15}(\.[0-9]{1,9})?$", max_length=25)]
-SignedDecimalText = Annotated[str, Field(pattern=r"^-?[0-9]{1,15}(\.[0-9]{1,18})?$", max_length=36)]
+DecimalText = Annotated[str, Field(pattern=r"^[0-9]{1,15}(\.[0-9]{1,9})?$", max_length=25, examples=["2.49"])]
+SignedDecimalText = Annotated[
+    str, Field(pattern=r"^-?[0-9]{1,15}(\.[0-9]{1,18})?$", max_length=36, examples=["-2.49"])
+]
 """Money that may be a credit."""
-CurrencyCode = Annotated[str, Field(pattern=r"^[A-Z]{3}$", max_length=3)]
+CurrencyCode = Annotated[str, Field(pattern=r"^[A-Z]{3}$", max_length=3, examples=["USD"])]
 Integer = Annotated[int, Field(json_schema_extra=_INT64)]
 """An integer of an answer."""
 

@@ -311,7 +311,7 @@ class ServingEngineInput(StrictModel):
     none, weights, cache and the largest intermediates are summed.
     """
 
-    name: Text
+    name: Annotated[Text, Field(examples=["vllm"])]
     """Name of the engine, in any case."""
     version: Text | MISSING = MISSING
     """Version, as the engine names it. "V0" or "V1" in it names the engine core of vLLM. Defaults to the

@@ -137,7 +137,7 @@ class TestLifeOfARow:
         del row["sources"]
         response = reader.post(f"/v1/{path}", row)
         assert response.json()["errors"] == [
-            {"pointer": "/sources", "code": "MISSING", "detail": "Field required"}
+            {"pointer": "/sources", "code": "MISSING", "detail": "the member is required"}
         ]
 
 

@@ -114,7 +114,7 @@ def faults(hostile, status, headers, content):
         if pointer not in (hostile.pointer, parent) and not (pointer or "").startswith(hostile.pointer):
             yield f"points at {pointer}"
     named = hostile.pointer and MARK in hostile.pointer
-    if not hostile.echoes_path and not named and MARK.partition("-")[0].encode() in content:
+    if not hostile.echoes_path and not named and MARK.rpartition("-")[0].encode() in content:
         yield "echoes what was sent"
 
 

@@ -119,9 +119,9 @@ def test_a_served_model_is_asked_about_alike(asking):
         ("config", '{"a": NaN}', "Is not JSON: expected value at line 1 column 7."),
         ("config", "[" * 300, "Is not JSON: recursion limit exceeded at line 1 column 202."),
         ("config", '{"model_type": "gpt2", "n_layer": "many"}', "N_layer must be a positive integer."),
-        ("years", "99", "Input should be less than or equal to 50."),
+        ("years", "99", "Must be at most 50."),
         ("offer", "aws-dl1-24xlarge-us-east-1-spot", "The offer is for gaudi."),
-        ("accelerator_count", "0", "Input should be greater than or equal to 1."),
+        ("accelerator_count", "0", "Must be at least 1."),
         (
             "total_tokens_billions",
             "0.0000000001",
@@ -130,7 +130,7 @@ def test_a_served_model_is_asked_about_alike(asking):
         ("utilization_percent", "120", "Is too small or too large."),
         ("accelerator", "abacus", "The catalog has no row with this id or alias."),
         ("currency_code", "dollars", "Must be a code of three letters, such as EUR."),
-        ("pue", "0.5", "Input should be greater than or equal to 1."),
+        ("pue", "0.5", "Must be at least 1."),
         ("model", "", "Choose a model, give its number of parameters, or paste its config.json."),
     ],
 )
@@ -199,7 +199,7 @@ def test_a_price_that_cannot_be_had_any_more_is_said_at_its_offer(asking):
 
 def test_all_that_is_wrong_is_said_at_once(asking):
     text = asking(WRONG, starts_on="soon", pue="0.5", accelerator_count="")
-    assert error(text, "pue") == "Input should be greater than or equal to 1."
+    assert error(text, "pue") == "Must be at least 1."
     assert error(text, "accelerator_count") == "Is needed."
     assert text.partition("cannot be answered yet")[2].partition("</div>")[0].count("<li>") == 3
 

@@ -37,7 +37,7 @@ def build_number_validator(pattern: str) -> BeforeValidator:
 
     def check_text(text: object) -> object:
         if isinstance(text, str) and not whole.fullmatch(text):
-            raise PydanticCustomError("number_parsing", "Input should be a number as JSON writes it")
+            raise PydanticCustomError("number_parsing", "must be a number as JSON writes it")
         return text
 
     return BeforeValidator(check_text)

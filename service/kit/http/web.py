@@ -17,7 +17,7 @@ from fastapi.dependencies.utils import get_flat_params
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from pydantic import TypeAdapter, ValidationError
-from pydantic_core import from_json, to_json
+from pydantic_core import to_json
 from starlette.concurrency import run_in_threadpool
 from starlette.convertors import Convertor, register_url_convertor
 from starlette.exceptions import HTTPException
@@ -26,7 +26,7 @@ from starlette.routing import BaseRoute, Match
 from starlette.types import ASGIApp, ExceptionHandler, Receive, Scope, Send
 
 from service.kit.http.admission import Admission
-from service.kit.http.bodies import JSON, WRONG_SHAPE, BodyLimits, check_duplicates, check_limits, read_json
+from service.kit.http.bodies import JSON, BodyLimits, check_duplicates, check_limits, read_json
 from service.kit.http.long_work import DeferredAnswer, LongWork, WorkOffloader
 from service.kit.http.problems import (
     CONTENT_TYPE,
@@ -40,6 +40,8 @@ from service.kit.http.problems import (
     build_anchor,
     build_pointer,
 )
+from service.kit.http.shapes import load_shape
+from service.kit.http.validation import build_body_problem, describe_error, describe_unknown
 from service.kit.security.principals import Permission, build_permission
 
 LOCATED: dict[int | str, dict[str, Any]] = {
@@ -112,7 +114,6 @@ LARGE_BODY_BYTES = 2**15
 """Longest body in bytes that is validated on the event loop, which takes a millisecond or two."""
 RouteHandler = Callable[[Request], Awaitable[Response]]
 
-_ERRORS_READ = 2000
 _INSTANCE_LIMIT = 2000
 
 
@@ -139,56 +140,6 @@ def problem_response(problem: Problem, scope: Scope) -> Response:
     request_id = scope.get("state", {}).get("request_id", "")
     document = problem_document(problem, instance=scope["path"][:_INSTANCE_LIMIT], request_id=request_id)
     return Response(to_json(document), problem.status, headers=problem.headers, media_type=CONTENT_TYPE)
-
-
-def _field_path(location: tuple[object, ...], place: Any, *, missing: bool) -> list[object]:  # noqa: ANN401
-    """Returns the path of an error inside ``place``, without the names of union branches on the way.
-
-    A branch is named by a value of its object. If that is also the name of a member, the rest of the path
-    decides.
-    """
-    if not location:
-        return []
-    part, rest = location[0], location[1:]
-    if missing and not rest:
-        return [part]
-    stepped: list[object] = []
-    indexed = isinstance(place, list) and isinstance(part, int) and part < len(place)
-    if indexed or (isinstance(place, Mapping) and part in place):
-        stepped = [part, *_field_path(rest, place[part], missing=missing)]
-        if indexed or part not in place.values():
-            return stepped
-    return max(_field_path(rest, place, missing=missing), stepped, key=len)
-
-
-def _describe_error(error: Mapping[str, Any]) -> str:
-    """Describes an error without repeating the input."""
-    context = error.get("ctx", {})
-    if error["type"] == "union_tag_invalid":
-        return f"{context['discriminator']} must be one of {context['expected_tags']}"
-    if error["type"] == "value_error":
-        return "the value is not valid"
-    return str(error["msg"])
-
-
-def build_body_problem(error: ValidationError, body: bytes) -> Problem:
-    """Builds the problem for a body that does not match its schema."""
-    if error.error_count() > _ERRORS_READ:
-        detail = f"more than {_ERRORS_READ} members or elements are wrong"
-        return Unprocessable(WRONG_SHAPE, FieldError("", "TOO_MANY_ERRORS", detail))
-    found = error.errors(include_url=False, include_input=False)
-    if found[0]["type"] == "json_invalid":
-        return BadRequest("The body is not JSON", FieldError("", "JSON_INVALID", found[0]["msg"]))
-    parsed = from_json(body)
-    errors = [
-        FieldError(
-            build_pointer(_field_path(item["loc"], parsed, missing=item["type"] == "missing")),
-            item["type"].upper(),
-            _describe_error(item),
-        )
-        for item in found[:ERROR_LIMIT]
-    ]
-    return Unprocessable(WRONG_SHAPE, *errors)
 
 
 class _ValidatedRequest(Request):
@@ -302,7 +253,11 @@ def _check_query(query: bytes, parameters: Mapping[str, bool]) -> None:
     """Refuses unknown parameters, and parameters that are repeated though they may not be."""
     given = Counter(name for name, _ in parse_qsl(query.decode("latin-1"), keep_blank_values=True))
     unknown = [
-        FieldError(build_pointer(["query", name]), "EXTRA_FORBIDDEN", "there is no such parameter")
+        FieldError(
+            build_pointer(["query", name]),
+            "EXTRA_FORBIDDEN",
+            describe_unknown("parameter", name, list(parameters)),
+        )
         for name in given
         if name not in parameters
     ]
@@ -320,7 +275,7 @@ def _validate_body(body: TypeAdapter[Any], limits: BodyLimits, raw: bytes) -> An
     try:
         return body.validator.validate_json(raw)
     except ValidationError as error:
-        raise build_body_problem(error, raw) from None
+        raise build_body_problem(error, raw, load_shape(body)) from None
 
 
 def _validate_unique_body(body: TypeAdapter[Any], limits: BodyLimits, raw: bytes) -> Any:  # noqa: ANN401
@@ -508,7 +463,7 @@ async def _on_problem(request: Request, error: Problem) -> Response:
 
 async def _on_parameters(request: Request, error: RequestValidationError) -> Response:
     errors = [
-        FieldError(build_pointer(item["loc"]), item["type"].upper(), _describe_error(item))
+        FieldError(build_pointer(item["loc"]), item["type"].upper(), describe_error(item))
         for item in error.errors()[:ERROR_LIMIT]
     ]
     problem = Unprocessable(_WRONG_PARAMETER, *errors)

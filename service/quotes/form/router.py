@@ -16,7 +16,9 @@ from service.auth.sessions import AuthenticatedPageRoute, PageVisitor, SameSessi
 from service.evidence.snapshot import get_requested_snapshot
 from service.kit.http.html import Form, group_errors_by_field, page_response, page_router, render_template
 from service.kit.http.problems import Problem
-from service.kit.http.web import OffloadedWork, build_body_problem
+from service.kit.http.shapes import load_shape
+from service.kit.http.validation import build_body_problem
+from service.kit.http.web import OffloadedWork
 from service.quotes.form.fields import (
     ASKED,
     AT_FIRST,
@@ -88,7 +90,7 @@ def _question(typed: TypedForm) -> StrictModel:
     try:
         return QUESTIONS[typed.name].model_validate_json(raw)
     except ValidationError as error:
-        raise build_body_problem(error, raw) from None
+        raise build_body_problem(error, raw, load_shape(QUESTIONS[typed.name])) from None
 
 
 def _shape_errors(typed: TypedForm) -> dict[str, str]:
