@@ -1,5 +1,5 @@
 # Two commands do everything: `make run` serves, `make test` checks. Both set up what they need.
-.PHONY: help run test test-unit lint types same-answers accuracy fit devices bills plans mfu bench fleet gpu-suite hostile escalation worst-requests schemathesis faults oracles clients site fresh-clone containers lock pins advisories clean
+.PHONY: help run test test-unit lint types same-answers accuracy fit devices bills plans mfu prices price-page catalog-age bench fleet gpu-suite hostile escalation worst-requests schemathesis faults oracles clients site fresh-clone containers lock pins advisories clean
 
 VENV = .venv/bin
 # A machine with a GPU brings its own interpreter; nothing is installed there.
@@ -63,6 +63,19 @@ plans: ## Set published configurations beside those that plans choose; writes do
 mfu: ## Set the MFU of training on every accelerator beside published figures; writes docs/device-mfu.md
 	@tools/setup run
 	$(VENV)/python -m bench.device_mfu
+
+prices: ## Make the shipped offers and token prices from a folder of dated prices; FOLDER=path
+	@tools/setup run
+	$(VENV)/python -m bench.prices.rebuild "$(FOLDER)"
+	$(VENV)/python -m bench.prices.page
+
+price-page: ## Say how old the price of every accelerator and provider is; writes docs/prices.md
+	@tools/setup run
+	$(VENV)/python -m bench.prices.page
+
+catalog-age: ## Say which shipped prices are older than a year today
+	@tools/setup run
+	@$(VENV)/python -m bench.prices.age
 
 bench: ## Measure speed and memory; needs wrk
 	@tools/setup test

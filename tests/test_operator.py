@@ -251,7 +251,7 @@ class TestSecret:
 def test_a_price_list_is_imported(data_dir):
     """The excerpt of AWS: thirteen offers, and a row that is none."""
     arguments = ("offers", "import", str(PRICES), "--format", "skypilot", "--provider", "aws")
-    dated = ("--as-of", "2026-08-21", "--citation", "skypilot-catalog v8")
+    dated = ("--as-of", "2026-11-22", "--citation", "skypilot-catalog v8")
     out, errors, status = run(*arguments, *dated, data_dir=data_dir)
     assert (out, status) == ("9 rows: 13 created, 0 changed, 0 unchanged, 1 refused\n", 0)
     assert errors == "/2: the instance has no accelerator (NO_ACCELERATOR)\n"

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from service.app import price_folder
 from service.app.backup import create_new_file
 from service.app.key_file import KeyFile, KeyFileRefused
 from service.app.settings import Settings
@@ -150,6 +151,20 @@ class Operator:
 
         told: ImportedOffers = self._run_operation("import_offers", store_offers)  # type: ignore[assignment]
         return told
+
+    def refresh_prices(self, folder: Path, tenant_id: str, *, validate_only: bool) -> dict[str, Any]:
+        """Creates or versions the offers and token prices of a folder, or only reports the outcome."""
+        files = price_folder.load_files(folder)
+        with self._database.open_reader() as session:
+            if repository.get_tenant(session, tenant_id) is None:
+                raise TenantNotFound
+            read = price_folder.read_prices(session, tenant_id, files)
+
+        def store_prices(session: Writer) -> WriteOutcome:
+            told = price_folder.store_prices(session, tenant_id, read)
+            return WriteOutcome(resource="offers", body=told, after=told, tenant_id=tenant_id)
+
+        return self._run_operation("refresh_prices", store_prices, validate_only=validate_only)
 
     def import_evidence(
         self, body: "EvidenceImportRequest", tenant_id: str, *, validate_only: bool

@@ -330,13 +330,17 @@ def load_shipped(session: Writer) -> ShippedLoad:
 def _list_shipped_changes(
     session: Writer, resource: Resource, shipped: Sequence[RowDocument]
 ) -> Iterator[tuple[RowDocument, int]]:
+    """Yields rows with their next version, and a tombstone of each row that ships no more."""
     stored = repository.list_latest_rows(session, resource, SHIPPED_TENANT)
     for document in shipped:
-        before = stored.get(document["id"])
+        before = stored.pop(document["id"], None)
         if before is None:
             yield document, 1
-        elif _is_different(resource, before.document, document):
+        elif not before.is_live or _is_different(resource, before.document, document):
             yield document, before.version + 1
+    for before in stored.values():
+        if before.is_live:
+            yield {**before.document, "deleted": True}, before.version + 1
 
 
 def _is_different(resource: Resource, stored: RowDocument, shipped: RowDocument) -> bool:

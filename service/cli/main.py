@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from service.cli import diff as diff_cli
-from service.cli import evidence
+from service.cli import evidence, offers
 from service.cli import operator as operator_cli
 from service.cli import plan as plan_cli
 from service.worker.cli import app as worker
@@ -28,6 +28,7 @@ app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_
 
 app.add_typer(operator_cli.app)
 app.add_typer(evidence.app, name="evidence")
+app.add_typer(offers.app, name="offers")
 app.add_typer(worker, name="worker")
 app.command()(plan_cli.plan)
 app.command()(diff_cli.diff)

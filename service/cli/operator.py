@@ -1,6 +1,5 @@
 """Commands of the operator: keys, tenants, audit, backups, with access to the database."""
 
-import json
 import signal
 import sys
 import time
@@ -16,12 +15,10 @@ if TYPE_CHECKING:
 keys_app = typer.Typer(no_args_is_help=True, help="API keys, with access to the database.")
 tenants_app = typer.Typer(no_args_is_help=True, help="Tenants, with access to the database.")
 audit_app = typer.Typer(no_args_is_help=True, help="The record of every stored write.")
-offers_app = typer.Typer(no_args_is_help=True, help="Dated prices, with access to the database.")
 app = typer.Typer()
 app.add_typer(keys_app, name="keys")
 app.add_typer(tenants_app, name="tenants")
 app.add_typer(audit_app, name="audit")
-app.add_typer(offers_app, name="offers")
 
 
 def _build_operator() -> "Operator":
@@ -143,45 +140,6 @@ def _report_audit(operator: "Operator", exported: Iterable[str] = ()) -> int:
     return 0 if all(each.is_valid for each in found) else 1
 
 
-@offers_app.command("import")
-def import_offers(
-    file: Annotated[typer.FileText, typer.Argument(help="Price list; - is standard input.")],
-    *,
-    list_format: Annotated[
-        str,
-        typer.Option(
-            "--format",
-            help="skypilot, gpuhunt, gpuhunt_tpu, ec2instances, opencost_csv or opencost_json.",
-        ),
-    ],
-    as_of: Annotated[str, typer.Option(help="Date of the prices, such as 2026-11-20.")],
-    citation: Annotated[str, typer.Option(help="Source of the list.")],
-    provider: Annotated[str | None, typer.Option(help="Provider of the prices, such as aws.")] = None,
-    accelerator: Annotated[
-        str | None, typer.Option(help="Accelerator of the prices in an OpenCost document.")
-    ] = None,
-    tenant: Annotated[str, typer.Option(help="Tenant that the offers belong to.")] = "default",
-) -> None:
-    """Import a price list in its publisher's format: create or version all its offers, or none."""
-    from service.catalog.offers.schemas import PriceList  # noqa: PLC0415
-
-    given = {
-        "format": list_format,
-        "as_of": as_of,
-        "source": {"citation": citation},
-        "provider": provider,
-        "accelerator_id": accelerator,
-    }
-    asked = {name: value for name, value in given.items() if value is not None}
-    body = PriceList.model_validate_json(json.dumps(asked))
-    told = _build_operator().import_offers(body, file.read(), tenant)
-    for refused in told["refused"]:
-        typer.echo(f"{refused['pointer']}: {refused['detail']} ({refused['code']})", err=True)
-    counts = ", ".join(f"{len(told[name])} {name}" for name in ("created", "changed", "unchanged"))
-    refused_count = sum(reason["row_count"] for reason in told["refused_reasons"])
-    typer.echo(f"{told['row_count']} rows: {counts}, {refused_count} refused")
-
-
 @app.command()
 def backup(file: Annotated[Path, typer.Argument(help="File to write; it must not exist.")]) -> None:
     """Write a consistent copy of the database to one file, while the service runs."""
@@ -242,6 +200,7 @@ def describe_operator_error(error: Exception) -> str | None:
 
     from service.app.backup import BackupRefused  # noqa: PLC0415
     from service.app.key_file import KeyFileRefused  # noqa: PLC0415
+    from service.app.price_folder import PriceFolderRefused  # noqa: PLC0415
     from service.app.settings import Settings  # noqa: PLC0415
     from service.app.storage import SchemaMismatch  # noqa: PLC0415
     from service.auth.errors import SecretMismatch  # noqa: PLC0415
@@ -262,7 +221,9 @@ def describe_operator_error(error: Exception) -> str | None:
         return f"the database does not answer: {str(error.orig).splitlines()[0]}"
     if isinstance(error, ArgumentError):
         return "IRONLAW_DATABASE_URL is not the address of a database"
-    if isinstance(error, SchemaMismatch | SecretMismatch | BackupRefused | KeyFileRefused):
+    if isinstance(
+        error, SchemaMismatch | SecretMismatch | BackupRefused | KeyFileRefused | PriceFolderRefused
+    ):
         return str(error)
     return None
 

@@ -10,6 +10,7 @@ from decimal import Decimal
 from typing import Final, NamedTuple
 
 from service.formats.offers.listed import (
+    ListedSource,
     RefusedOffer,
     RowError,
     build_slug,
@@ -25,7 +26,7 @@ _EXPLANATION: Final = "sample_spec"
 
 
 class ListedTokenPrice(NamedTuple):
-    """A provider's price of a million tokens of a model, in USD."""
+    """A provider's price of a million tokens of a model."""
 
     id: str
     pointer: str
@@ -36,6 +37,9 @@ class ListedTokenPrice(NamedTuple):
     output_per_million: Decimal
     cached_input_per_million: Decimal | None
     note: str | None
+    currency_code: str = "USD"
+    as_of: str | None = None
+    source: ListedSource | None = None
 
 
 class ReadTokenPrices(NamedTuple):

@@ -17,6 +17,8 @@ from service.plans.space import DeviceSupply, SearchSpace
 from service.resolve.catalog import CatalogView, KnownOffer, resolve_row
 from service.resolve.hardware import find_links, get_accelerators_per_node, resolve_cluster
 from service.resolve.model import resolve_model
+from service.resolve.offer_age import find_newest_day, is_used_by_id_only
+from service.resolve.rental import TERM_OPTIONS
 from service.schemas.energy import RunLoadInput
 from service.schemas.plans import PlanConstraints, PlanRequest, RentedDevices
 from service.schemas.references import (
@@ -34,7 +36,10 @@ MOST_DEVICES: Final = 16_384
 3).
 """
 
+_NAMED_OFFERS: Final = 10
+"""Most offers that a warning names."""
 _Matches = Callable[[str, KnownOffer], bool]
+_Offers = dict[str, KnownOffer]
 
 
 class _SupplyMachine(NamedTuple):
@@ -251,7 +256,7 @@ def _find_site(question: PlanRequest, region: str | None) -> tuple[RunSiteInput 
 def _list_offered(
     question: PlanRequest, catalog: CatalogView, notes: AnswerNotes
 ) -> Iterator[_SupplyMachine]:
-    """Yields the offers that are still valid and that the constraints allow."""
+    """Yields the offers that are valid, at most a year old, and that the constraints allow."""
     if not question.search.offers:
         if question.search.accelerators is not MISSING:
             notes.warn("NOT_USED", "/search/accelerators", "it selects offers, which are not searched")
@@ -267,7 +272,9 @@ def _list_offered(
     if len(current) < len(offers):
         detail = f"{len(offers) - len(current)} expired offers are left out"
         notes.warn("OFFER_EXPIRED", "/search/offers", detail)
+    current = _drop_old(question, current, catalog, notes)
     current = _drop_unknown_spot(question, current, notes)
+    current = _drop_unknown_terms(question, current, notes)
     current = _drop_unlinked(question, current, catalog, notes)
     if _is_training(question):
         current = _select_distinct(current, catalog)
@@ -291,40 +298,76 @@ def _list_offered(
         yield _SupplyMachine(supply, cluster, _is_joined(offer, cluster, catalog))
 
 
-def _drop_unknown_spot(
-    question: PlanRequest, offers: dict[str, KnownOffer], notes: AnswerNotes
-) -> dict[str, KnownOffer]:
+def _leave_out(
+    question: PlanRequest, offers: _Offers, kept: _Offers, refusal: PlanningError, notes: AnswerNotes
+) -> _Offers:
+    """Returns the kept offers with a warning about the others. Refuses a plan that has no other supply."""
+    if len(kept) < len(offers):
+        if not (kept or question.owned or question.rented):
+            raise PlanningError("NO_SUPPLY", refusal.pointer, refusal.detail)
+        notes.warn(refusal.code, refusal.pointer, refusal.detail)
+    return kept
+
+
+def _drop_old(question: PlanRequest, offers: _Offers, catalog: CatalogView, notes: AnswerNotes) -> _Offers:
+    """Returns the offers without those that are used by their id only, because of their age."""
+    kept = {name: offer for name, offer in offers.items() if not is_used_by_id_only(offer, catalog)}
+    left = [name for name in offers if name not in kept]
+    fresh = {offer.accelerator_id for offer in kept.values()}
+    named = [name for name in left if offers[name].accelerator_id not in fresh] or left
+    more = f" and {len(named) - _NAMED_OFFERS} more" if len(named) > _NAMED_OFFERS else ""
+    detail = (
+        f"{len(left)} offers are left out, since they are more than a year older than the newest price of "
+        f"the catalog, of {find_newest_day(catalog).isoformat()}; rent one by its id under `rented`: "
+        f"{', '.join(named[:_NAMED_OFFERS])}{more}"
+    )
+    return _leave_out(question, offers, kept, PlanningError("OFFER_OLD", "/search/offers", detail), notes)
+
+
+def _drop_unknown_spot(question: PlanRequest, offers: _Offers, notes: AnswerNotes) -> _Offers:
     """Returns the offers without spot offers of unknown interruption rate, unless they are requested."""
     allowed = question.constraints.purchase_options
     if question.search.spot is not MISSING or (allowed is not MISSING and "spot" in allowed):
         return offers
     kept = {name: offer for name, offer in offers.items() if offer.purchase_option != "spot"}
-    if len(kept) < len(offers):
-        detail = (
-            f"{len(offers) - len(kept)} spot offers are left out, since their interruption rates are "
-            "unknown; give search.spot, or name spot in the purchase_options of the constraints"
-        )
-        if not (kept or question.owned or question.rented):
-            raise PlanningError("NO_SUPPLY", "/search/spot", detail)
-        notes.warn("SPOT_LEFT_OUT", "/search/spot", detail)
-    return kept
+    detail = (
+        f"{len(offers) - len(kept)} spot offers are left out, since their interruption rates are "
+        "unknown; give search.spot, or name spot in the purchase_options of the constraints"
+    )
+    refusal = PlanningError("SPOT_LEFT_OUT", "/search/spot", detail)
+    return _leave_out(question, offers, kept, refusal, notes)
+
+
+def _drop_unknown_terms(question: PlanRequest, offers: _Offers, notes: AnswerNotes) -> _Offers:
+    """Returns the offers without those of a term of unknown length, unless their option is requested."""
+    allowed = question.constraints.purchase_options
+    named = () if allowed is MISSING else allowed
+    kept = {
+        name: offer
+        for name, offer in offers.items()
+        if offer.term is not None
+        or offer.purchase_option in named
+        or offer.purchase_option not in TERM_OPTIONS
+    }
+    detail = (
+        f"{len(offers) - len(kept)} offers are left out, since they are paid for a term or block whose "
+        "length is unknown; name their option in the purchase_options of the constraints"
+    )
+    refusal = PlanningError("TERM_LEFT_OUT", "/constraints/purchase_options", detail)
+    return _leave_out(question, offers, kept, refusal, notes)
 
 
 def _drop_unlinked(
-    question: PlanRequest, offers: dict[str, KnownOffer], catalog: CatalogView, notes: AnswerNotes
-) -> dict[str, KnownOffer]:
+    question: PlanRequest, offers: _Offers, catalog: CatalogView, notes: AnswerNotes
+) -> _Offers:
     """Returns the offers without instances of several devices whose link to each other is unknown."""
     kept = {name: offer for name, offer in offers.items() if _is_linked(offer, catalog)}
-    if len(kept) < len(offers):
-        ids = sorted({offer.accelerator_id for name, offer in offers.items() if name not in kept})
-        detail = (
-            f"{len(offers) - len(kept)} offers are left out, since the link between the devices of an "
-            f"instance of {', '.join(ids)} is unknown: give it under `rented` with an intra_node_link"
-        )
-        if not (kept or question.owned or question.rented):
-            raise PlanningError("NO_SUPPLY", "/search/offers", detail)
-        notes.warn("LINK_UNKNOWN", "/search/offers", detail)
-    return kept
+    ids = sorted({offer.accelerator_id for name, offer in offers.items() if name not in kept})
+    detail = (
+        f"{len(offers) - len(kept)} offers are left out, since the link between the devices of an "
+        f"instance of {', '.join(ids)} is unknown: give it under `rented` with an intra_node_link"
+    )
+    return _leave_out(question, offers, kept, PlanningError("LINK_UNKNOWN", "/search/offers", detail), notes)
 
 
 def _is_linked(offer: KnownOffer, catalog: CatalogView) -> bool:

@@ -3,16 +3,25 @@
 from collections.abc import Iterator, Mapping
 from datetime import date
 
-from service.planning.cost.prices import STALE_DAYS, age_days, is_early, is_expired, is_stale
+from service.planning.cost.prices import STALE_DAYS, age_days, is_early, is_expired, is_old, is_stale
 from service.planning.notes import AnswerNotes
 from service.resolve.catalog import KnownOffer
 
 
 def warn_of_offer(
-    notes: AnswerNotes, offer: KnownOffer, pointer: str, *, offers: Mapping[str, KnownOffer], on: date
+    notes: AnswerNotes,
+    offer: KnownOffer,
+    pointer: str,
+    *,
+    offers: Mapping[str, KnownOffer],
+    newest: date,
+    on: date,
 ) -> None:
-    """Warns of an offer that is old, not valid, doubtful, or a spot price above the price on demand."""
-    for code, detail in (*_list_date_warnings(offer, on), *_list_doubt_warnings(offer, offers)):
+    """Warns of an offer that is old, not valid, doubtful, or a spot price above the price on demand.
+
+    ``newest`` is the day of the newest offer of the catalog, ``on`` is today.
+    """
+    for code, detail in (*_list_date_warnings(offer, newest, on), *_list_doubt_warnings(offer, offers)):
         notes.warn(code, pointer, detail)
 
 
@@ -33,10 +42,20 @@ def _list_age_warnings(as_of: str, on: date) -> Iterator[tuple[str, str]]:
         yield "PRICE_STALE", f"the price of {as_of} is at least {age} days old; the limit is {STALE_DAYS}"
 
 
-def _list_date_warnings(offer: KnownOffer, on: date) -> Iterator[tuple[str, str]]:
+def _list_old_warnings(as_of: str, newest: date) -> Iterator[tuple[str, str]]:
+    if is_old(as_of, newest):
+        detail = (
+            f"the price of {as_of} is more than a year older than the newest of the catalog, of "
+            f"{newest.isoformat()}; only a question that names the offer uses it"
+        )
+        yield "OFFER_OLD", detail
+
+
+def _list_date_warnings(offer: KnownOffer, newest: date, on: date) -> Iterator[tuple[str, str]]:
     if is_expired(offer.valid_until, on):
         yield "OFFER_EXPIRED", f"the price was valid until {offer.valid_until} and has expired"
     else:
+        yield from _list_old_warnings(offer.as_of, newest)
         yield from _list_age_warnings(offer.as_of, on)
     if is_early(offer.valid_from, on):
         yield "OFFER_NOT_YET_VALID", f"the price is valid from {offer.valid_from}"

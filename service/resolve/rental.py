@@ -11,12 +11,15 @@ from service.planning.errors import PlanningError
 from service.planning.notes import AnswerNotes
 from service.planning.quantity import EvidenceBasis, assumed
 from service.resolve.catalog import CatalogView, KnownOffer, resolve_row
+from service.resolve.offer_age import find_newest_day
 from service.resolve.offer_warnings import warn_of_offer
 from service.resolve.prices import add_range, multiply_price, resolve_price
 from service.schemas.rental import Rental
 from service.schemas.rental import SpotTerms as SpotInput
 
 _COMMITTED = ("reserved", "committed")
+TERM_OPTIONS = (*_COMMITTED, "capacity_block")
+"""Purchase options that are paid for a time that is agreed in advance."""
 _OPTIONS = {"spot": ("spot",), "commitment": _COMMITTED, "capacity_block": ("capacity_block",)}
 
 
@@ -64,7 +67,14 @@ def _resolve_offer(
             "OFFER_MISMATCH", "/rental/purchase_option", f"the offer is {offer.purchase_option}"
         )
     notes.cite(offer.source, "/rental/offer_id")
-    warn_of_offer(notes, offer, "/rental/offer_id", offers=catalog.offers, on=now().date())
+    warn_of_offer(
+        notes,
+        offer,
+        "/rental/offer_id",
+        offers=catalog.offers,
+        newest=find_newest_day(catalog),
+        on=now().date(),
+    )
     source = f"offer {offer_id} of {offer.as_of}"
     terms = RentalTerms(
         UnitPrice(offer.price_per_device_hour, offer.currency_code, source, EvidenceBasis.REFERENCE),

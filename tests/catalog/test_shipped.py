@@ -18,6 +18,7 @@ from service.catalog import service
 from service.catalog.registry import ACCELERATORS, MODELS, OFFERS, RESOURCES
 from service.catalog.shipped import list_shipped_documents
 from service.evidence.snapshot import build_shipped_snapshot
+from service.formats.offers.listed import build_slug
 from service.kit.security.principals import DEFAULT_TENANT, SHIPPED_TENANT
 from service.planning.precision import NumberFormat
 from service.planning.tariff.bill import MeteredLoad
@@ -230,50 +231,57 @@ class TestLoading:
 
 
 class TestPrices:
-    """Every price of ``gpu-prices.csv`` ships, dated, and what is suspicious about it is said."""
+    """Every price of ``gpu-prices.csv`` ships, or a newer one of its product; what is suspicious is said."""
 
     ASKED = {"on-demand": "on_demand", "spot": "spot", "preemptible": "spot", "capacity": "capacity_block"}
 
-    def listed(self):
+    def every(self):
         with (Path(__file__).parents[1] / "data/offers/gpu-prices.csv").open(newline="") as file:
             return list(csv.DictReader(file))
 
+    def listed(self):
+        """The rows whose product has no newer price, with their offers."""
+        found = [(row, self.offer(row)) for row in self.every()]
+        return [(row, offer) for row, offer in found if self.is_of_the_list(row, offer)]
+
+    def is_of_the_list(self, row, offer):
+        return row["as_of"].startswith(offer["as_of"]) or "not dated" in offer.get("doubt", "")
+
     def offer(self, row):
         option = self.ASKED[row["purchase_option"].split()[0]]
-        place = row["region"].split(" (")[0] or None
-        named = row["provider"], row["instance_or_sku"].split(" (")[0], place, option
+        place, product = row["region"].split(" (")[0] or None, row["instance_or_sku"].split(" (")[0]
+        alias = build_slug(row["provider"], product, place or "", option)
+        named = row["provider"], product, place, option
         found = [
             offer
             for offer in rows("offers")
             if (offer["provider"], offer["instance_type"], offer.get("region"), offer["purchase_option"])
             == named
+            or alias in offer["aliases"]
         ]
         assert len(found) == 1, named
         return found[0]
 
-    def test_every_row_is_there_per_instance_and_per_device(self):
-        assert len(self.listed()) == 117
-        for row in self.listed():
+    def test_every_row_ships_or_has_a_newer_price(self):
+        assert len(self.every()) == 117
+        for row in self.every():
             offer = self.offer(row)
+            assert self.is_of_the_list(row, offer) or offer["as_of"] > row["as_of"][:DAY], offer["id"]
+
+    def test_a_row_is_there_per_instance_and_per_device(self):
+        assert len(self.listed()) > 50
+        for row, offer in self.listed():
             derived = OFFERS.derive(offer)
             assert Decimal(offer["price_per_instance_hour"]["amount"]) == Decimal(row["usd_per_hour"])
             assert offer["accelerator_count"] == int(row["accelerator_count"])
             each = Decimal(derived["price_per_device_hour"]["amount"])
             assert abs(each - Decimal(row["usd_per_accelerator_hour"])) <= Decimal("0.00005")
 
-    def test_every_row_is_dated_as_the_list_dates_it(self):
-        for row in self.listed():
-            offer, dated = self.offer(row), row["as_of"]
-            if dated.startswith("stored version"):
-                assert "not dated" in offer["doubt"]
-            else:
-                assert dated.startswith(offer["as_of"])
-
     def test_what_is_suspicious_is_marked(self):
         """Spot above on demand in the source, and prices from before a cut."""
-        for row in self.listed():
+        for row, offer in self.listed():
             if row["note"].startswith(("spot above", "before the mid-2025")):
-                assert self.offer(row)["doubt"]
+                assert offer["doubt"]
 
     def test_spot_is_above_on_demand_only_where_it_is_marked(self):
         prices = {}

@@ -62,7 +62,7 @@ def test_what_contradicts_itself_is_refused(reader, members, pointer, code):
 
 def test_what_ships_has_a_public_source(snapshot):
     rows = list_shipped_documents()["token_prices"]
-    assert len(rows) == 12
+    assert len({row["provider"] for row in rows}) >= 10
     assert all("url" in source for row in rows for source in row["sources"])
     known = snapshot.token_prices["groq-llama-3-3-70b-versatile"]
     assert (str(known.input_per_million), known.model_id) == ("0.59", "llama-3.3-70b")

@@ -52,13 +52,13 @@ class TestOffers:
         answer = ask(snapshot, "cost", self.offer("crusoe-h100-sxm-80gb-on-demand"))
         (line,) = answer["lines"]
         assert line["unit_price"] == usd("3.9")
-        assert "crusoe-h100-sxm-80gb-on-demand of 2026-08-19" in line["source"]
+        assert "crusoe-h100-sxm-80gb-on-demand of 2026-09-20" in line["source"]
         assert answer["total"]["basis"] == "assumed"
         assert {"offer", "accelerator"} <= {source["kind"] for source in answer["evidence"]["sources"]}
 
     def test_a_price_of_an_instance_is_shared_by_its_devices(self, snapshot):
         answer = ask(snapshot, "cost", self.offer("aws-p5-48xlarge-us-east-1-on-demand"))
-        assert answer["lines"][0]["unit_price"] == usd("12.29")
+        assert answer["lines"][0]["unit_price"] == usd("6.88")
 
     @pytest.mark.parametrize(
         ("rental", "code", "pointer"),

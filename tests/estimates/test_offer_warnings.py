@@ -28,10 +28,10 @@ DEARER = replace(OFFER, purchase_option="on_demand", price_per_instance_hour=Dec
 CHEAPER = replace(OFFER, purchase_option="on_demand", price_per_instance_hour=Decimal(50))
 
 
-def warned(offer, *others):
+def warned(offer, *others, newest=date(2024, 11, 15)):
     notes = AnswerNotes()
     offers = {str(index): other for index, other in enumerate((offer, *others))}
-    warn_of_offer(notes, offer, "/rental/offer_id", offers=offers, on=TODAY)
+    warn_of_offer(notes, offer, "/rental/offer_id", offers=offers, newest=newest, on=TODAY)
     assert {warning["pointer"] for warning in notes.warnings} <= {"/rental/offer_id"}
     return {warning["code"]: warning["detail"] for warning in notes.warnings}
 
@@ -45,6 +45,23 @@ def test_an_old_price_says_how_old_it_is():
     assert said == {
         "PRICE_STALE": "the price of 2023-11-16 is at least 1102 days old; the limit is 90",
     }
+
+
+@pytest.mark.parametrize(
+    ("as_of", "newest", "is_old"),
+    [
+        ("2025-11-09", date(2026, 11, 9), False),
+        ("2025-11-08", date(2026, 11, 9), True),
+        ("2025-12", date(2026, 11, 9), False),
+        ("2025", date(2026, 11, 9), True),
+        ("2026", date(2026, 11, 9), False),
+    ],
+)
+def test_a_price_is_old_beside_the_newest_of_the_catalog_and_not_beside_today(as_of, newest, is_old):
+    """A month or a year counts from its first day: what may be older than a year is old."""
+    said = warned(replace(OFFER, as_of=as_of), newest=newest)
+    assert ("OFFER_OLD" in said) == is_old
+    assert not is_old or (as_of in said["OFFER_OLD"] and newest.isoformat() in said["OFFER_OLD"])
 
 
 def test_an_expired_price_is_warned_of_as_that():

@@ -1,6 +1,7 @@
 """What a plan may use, and what is refused before anything is searched."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -13,7 +14,7 @@ from service.resolve.hardware import resolve_cluster
 from service.schemas.plan_answers import PlanConstraint
 from service.schemas.plans import PlanRequest
 from tests.asking import codes, shipped, usd
-from tests.plans.kept import QUESTION, space
+from tests.plans.kept import QUESTION, question, space
 
 NODE = {"accelerator": {"source": "catalog", "id": "h100-sxm"}, "accelerator_count": 40}
 OWN = {"name": "hall", "cluster": NODE}
@@ -59,7 +60,7 @@ class TestOffers:
         ("constraints", "member", "allowed"),
         [
             ({"providers": ["lambda", "aws"]}, "provider", {"lambda", "aws"}),
-            ({"regions": ["eu-north1"]}, "region", {"eu-north1"}),
+            ({"regions": ["eu-north-1"]}, "region", {"eu-north-1"}),
             ({"purchase_options": ["spot"]}, "purchase_option", {"spot"}),
         ],
     )
@@ -78,26 +79,68 @@ class TestOffers:
         assert "SPOT_LEFT_OUT" not in codes(of.warnings)
 
     def test_what_can_no_longer_be_had_is_left_out(self):
-        assert "aws-p5-48xlarge-us-east-1-capacity-block" in shipped().offers
-        of = space(constraints={"purchase_options": ["capacity_block", "on_demand"]})
-        assert "capacity_block" not in {supply.purchase_option for supply in of.supplies}
+        ended = "aws-p4d-24xlarge-us-east-2-capacity-block"
+        assert ended in shipped().offers
+        of = space(
+            search={"accelerators": ["a100-sxm-40gb"]},
+            constraints={"purchase_options": ["capacity_block", "on_demand"]},
+        )
+        assert ended not in names(of)
         assert "OFFER_EXPIRED" in codes(of.warnings)
 
+    def test_what_is_a_year_older_than_the_newest_price_is_left_out_by_name(self):
+        assert "aws-p3-2xlarge-us-east-1-on-demand" in shipped().offers
+        of = space(search={"accelerators": ["v100-sxm2-16gb", "h100-sxm"]})
+        assert {supply.accelerator_id for supply in of.supplies} == {"h100-sxm"}
+        (said,) = [warning["detail"] for warning in of.warnings if warning["code"] == "OFFER_OLD"]
+        assert "2026-11-09" in said
+        assert "aws-p3-2xlarge-us-east-1-on-demand" in said
+
+    def test_a_plan_that_finds_old_offers_only_is_refused_with_their_ids(self):
+        with pytest.raises(PlanningError) as caught:
+            space(search={"accelerators": ["t4"]})
+        assert (caught.value.code, caught.value.pointer) == ("NO_SUPPLY", "/search/offers")
+        assert "aws-g4dn-xlarge-us-east-1-on-demand" in caught.value.detail
+
+    def test_an_old_offer_is_rented_by_its_id(self):
+        cluster = {"accelerator": {"source": "catalog", "id": "t4"}, "accelerator_count": 4}
+        rental = {"offer_id": "aws-g4dn-12xlarge-us-east-1-on-demand"}
+        of = space(
+            rented=[{"name": "old", "cluster": cluster, "rental": rental}],
+            search={"accelerators": ["t4"]},
+        )
+        assert names(of) == ["old"]
+
+    def test_age_counts_from_the_newest_price_of_the_catalog_and_not_from_today(self):
+        """A catalog whose prices stop in 2023 uses them, whatever day it is."""
+        old = {name: offer for name, offer in shipped().offers.items() if offer.as_of == "2023-11-16"}
+        catalog = replace(shipped(), offers=old)
+        of = build_space(question(search={"accelerators": ["t4"]}), catalog)
+        assert {catalog.offers[name].as_of for name in names(of)} == {"2023-11-16"}
+        assert "OFFER_OLD" not in codes(of.warnings)
+
+    def test_a_term_of_unknown_length_counts_where_its_option_is_named(self):
+        block = "aws-p5-48xlarge-us-east-1-capacity-block"
+        assert block not in names(space())
+        assert "TERM_LEFT_OUT" in codes(space().warnings)
+        assert block in names(space(constraints={"purchase_options": ["capacity_block"]}))
+
     def test_an_instance_is_a_node(self):
-        of = space(search={"accelerators": ["t4", "h100-sxm", "mi300x"]})
+        """A product of several nodes stands in whole ones."""
+        of = space(search={"accelerators": ["l4", "h100-sxm", "mi300x"]})
         for supply in of.supplies:
             many = of.clusters[supply.clusters[0]].model_copy(update={"accelerator_count": 64})
-            size = of.catalog.offers[supply.name].accelerator_count
+            size = min(8, of.catalog.offers[supply.name].accelerator_count)
             assert resolve_cluster(many, of.catalog, AnswerNotes()).domain == size, supply.name
 
     @pytest.mark.parametrize(
         ("offer", "known"),
         [
-            ("nebius-gpu-h100-sxm-8gpu-eu-north1-on-demand", True),
-            ("nebius-gpu-h100-sxm-1gpu-eu-north1-on-demand", False),
-            ("lambda-gpu-1x-gh200-us-east-1-on-demand", False),
-            ("aws-p3-2xlarge-us-east-1-on-demand", False),
-            ("aws-g4dn-12xlarge-us-east-1-on-demand", False),
+            ("oracle-bm-gpu-h100-8-b98415-on-demand", True),
+            ("nebius-nvidia-hgx-h100-on-demand", False),
+            ("lambda-1x-nvidia-gh200-on-demand", False),
+            ("aws-g5-xlarge-us-east-1-on-demand", False),
+            ("aws-g6-12xlarge-us-east-1-on-demand", False),
         ],
     )
     def test_a_run_takes_several_instances_only_over_a_network_that_is_known(self, offer, known):
@@ -137,10 +180,10 @@ class TestOffers:
         assert len(set(paid)) == len(paid)
 
     def test_the_building_is_that_of_the_region(self):
-        sites = [{"regions": ["eu-north1"], "site": {"pue": 1.05}}]
+        sites = [{"regions": ["eu-north-1"], "site": {"pue": 1.05}}]
         of = space(sites=sites, site={"pue": 1.4})
         pues = {supply.region: supply.site.pue for supply in of.supplies}
-        assert pues["eu-north1"] == 1.05
+        assert pues["eu-north-1"] == 1.05
         assert pues["us-east-1"] == 1.4
 
     @pytest.mark.parametrize(

@@ -191,7 +191,7 @@ def test_what_the_form_said_by_itself_is_not_listed_as_unused(asking):
 
 
 def test_a_price_that_cannot_be_had_any_more_is_said_at_its_offer(asking):
-    text = asking(ANSWER, offer="aws-p5-48xlarge-us-east-1-capacity-block")
+    text = asking(ANSWER, accelerator="a100-sxm-40gb", offer="aws-p4d-24xlarge-us-east-2-capacity-block")
     assert remarks(text, "offer").startswith(
         "The price was valid until 2024-12 and has expired. The length of a block is not given"
     )

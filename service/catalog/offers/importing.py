@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from datetime import date, timedelta
 from decimal import Decimal
 from typing import Final
 
@@ -12,18 +13,20 @@ from service.catalog.offers.schemas import (
     ImportedOffers,
     OfferRequest,
     PriceList,
+    PriceListSource,
     RefusedRow,
     RefusedRowCount,
 )
 from service.catalog.registry import ACCELERATORS, OFFERS
 from service.catalog.rows import RowDocument
 from service.catalog.service import ImportResult, import_rows
-from service.formats.offers import PROVIDERS, READERS
-from service.formats.offers.listed import ListedOffer, ReadOffers, RefusedOffer
+from service.formats.offers import PROVIDERS, READERS, SELF_CONTAINED
+from service.formats.offers.listed import ListedOffer, ListedSource, ReadOffers, RefusedOffer
 from service.formats.offers.names import ListedAccelerators, PriceListContext, build_accelerators
+from service.kit.clock import now
 from service.kit.database.engine import Reader, Writer
 from service.kit.http.problems import FieldError, Unprocessable
-from service.planning.cost.prices import CommitmentTerm, format_price, parse_last_day
+from service.planning.cost.prices import CommitmentTerm, format_price, parse_first_day, parse_last_day
 from service.planning.errors import PlanningError
 
 MOST_OFFERS: Final = 20_000
@@ -46,11 +49,7 @@ def index_by_name(rows: Iterable[RowDocument]) -> ListedAccelerators:
 def read_list(body: PriceList, content: str, accelerators: ListedAccelerators) -> ReadOffers:
     """Returns the offers of a price list. Raises a 422 problem if the content is no such list."""
     check_as_of(body.as_of)
-    provider = PROVIDERS.get(body.format, "") if body.provider is MISSING else body.provider
-    if not provider:
-        raise _build_refusal(
-            "/provider", "PROVIDER_REQUIRED", "this format does not name the provider of its prices"
-        )
+    provider = _find_provider(body)
     accelerator = None if body.accelerator_id is MISSING else body.accelerator_id
     try:
         listed = READERS[body.format](content, PriceListContext(provider, accelerators, accelerator))
@@ -59,7 +58,27 @@ def read_list(body: PriceList, content: str, accelerators: ListedAccelerators) -
     if len(listed.offers) > MOST_OFFERS:
         detail = f"the list has more than {MOST_OFFERS} offers; send it in parts"
         raise _build_refusal("/content", "TOO_MANY_OFFERS", detail)
-    return listed
+    return _refuse_future(listed, now().date() + timedelta(days=1))
+
+
+def _find_provider(body: PriceList) -> str:
+    provider = PROVIDERS.get(body.format, "") if body.provider is MISSING else body.provider
+    if body.format in SELF_CONTAINED and provider:
+        raise _build_refusal("/provider", "PROVIDER_NOT_EXPECTED", "the rows of this format name providers")
+    if body.format not in SELF_CONTAINED and not provider:
+        raise _build_refusal(
+            "/provider", "PROVIDER_REQUIRED", "this format does not name the provider of its prices"
+        )
+    return provider
+
+
+def _refuse_future(listed: ReadOffers, last: date) -> ReadOffers:
+    """Refuses prices that are dated after ``last``: the age of all offers counts from the newest."""
+    late = [offer for offer in listed.offers if offer.as_of and parse_first_day(offer.as_of) > last]
+    detail = "the date of the price is still to come"
+    refused = (RefusedOffer(f"{offer.pointer}/as_of", "DATE_IN_FUTURE", detail) for offer in late)
+    kept = tuple(offer for offer in listed.offers if offer not in late)
+    return ReadOffers(kept, (*listed.refused, *refused), listed.rows)
 
 
 def check_as_of(as_of: str) -> None:
@@ -76,7 +95,7 @@ def _build_refusal(pointer: str, code: str, detail: str) -> Unprocessable:
 
 def store_list(session: Writer, tenant_id: str, body: PriceList, listed: ReadOffers) -> ImportResult:
     """Creates or updates the offers of a list. An offer with a later date in the catalog stays."""
-    documents = [_to_document(offer, body) for offer in listed.offers]
+    documents = [to_document(offer, body) for offer in listed.offers]
     return import_rows(session, OFFERS, tenant_id, documents, is_older=is_older)
 
 
@@ -89,9 +108,9 @@ def is_older(sent: RowDocument, seen: RowDocument) -> bool:
         return False
 
 
-def _to_document(offer: ListedOffer, body: PriceList) -> RowDocument:
+def to_document(offer: ListedOffer, body: PriceList) -> RowDocument:
     """Returns an offer as a row, checked like a row that a caller sends."""
-    source = body.source.model_dump(mode="json")
+    as_of = offer.as_of or body.as_of
     row = {
         "id": offer.id,
         "name": _build_name(offer),
@@ -102,14 +121,14 @@ def _to_document(offer: ListedOffer, body: PriceList) -> RowDocument:
         "accelerator_id": offer.accelerator_id,
         "accelerator_count": offer.accelerator_count,
         "purchase_option": offer.purchase_option,
-        "price_per_instance_hour": _to_money(offer.price, offer.currency_code),
+        "price_per_instance_hour": to_money(offer.price, offer.currency_code),
         "commitment": _to_commitment(offer.term, offer.currency_code),
         "includes": None if offer.includes is None else list(offer.includes),
-        "as_of": body.as_of,
+        "as_of": as_of,
         "valid_until": None if body.valid_until is MISSING else body.valid_until,
         "doubt": offer.doubt,
         "note": offer.note,
-        "sources": [{**source, "pointers": [""], "as_of": body.as_of}],
+        "sources": [to_citation(offer.source, body.source, as_of)],
     }
     given = {name: value for name, value in row.items() if value is not None}
     return OfferRequest.model_validate(given).model_dump(mode="json")
@@ -121,7 +140,15 @@ def _build_name(offer: ListedOffer) -> str:
     return f"{offer.provider} {what}, {option}"[:_NAME_LENGTH]
 
 
-def _to_money(amount: Decimal | None, code: str) -> RowDocument | None:
+def to_citation(own: ListedSource | None, of_list: PriceListSource, as_of: str) -> RowDocument:
+    """Returns the citation of a whole row: its own source if it names one, otherwise that of its list."""
+    source = of_list.model_dump(mode="json") if own is None else own._asdict()
+    given = {name: value for name, value in source.items() if value is not None}
+    return {**given, "pointers": [""], "as_of": as_of}
+
+
+def to_money(amount: Decimal | None, code: str) -> RowDocument | None:
+    """Returns an amount as a row has it; None for an unknown one."""
     return None if amount is None else {"amount": format_price(amount), "currency_code": code}
 
 
@@ -129,8 +156,8 @@ def _to_commitment(term: CommitmentTerm | None, code: str) -> RowDocument | None
     if term is None:
         return None
     parts = {
-        "upfront_per_instance": _to_money(term.upfront, code),
-        "hourly_per_instance": _to_money(term.hourly, code),
+        "upfront_per_instance": to_money(term.upfront, code),
+        "hourly_per_instance": to_money(term.hourly, code),
     }
     return {"term_days": term.days} | {name: part for name, part in parts.items() if part is not None}
 

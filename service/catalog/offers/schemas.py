@@ -96,7 +96,9 @@ class OfferQuery(ListQuery):
 
 OfferFormat = TypeAliasType(
     "OfferFormat",
-    Literal["skypilot", "gpuhunt", "gpuhunt_tpu", "ec2instances", "opencost_csv", "opencost_json"],
+    Literal[
+        "skypilot", "gpuhunt", "gpuhunt_tpu", "ec2instances", "opencost_csv", "opencost_json", "dated_csv"
+    ],
 )
 LONGEST_CONTENT = 8 * 2**20
 
@@ -115,13 +117,14 @@ class PriceList(StrictModel):
 
     format: OfferFormat
     """Format of the list: the catalog CSV of SkyPilot or gpuhunt (of one provider), the TPU prices of
-    gpuhunt, instances of ec2instances.info, or custom prices of OpenCost."""
+    gpuhunt, instances of ec2instances.info, custom prices of OpenCost, or a CSV of dated prices whose rows
+    name their provider, date and source."""
     provider: Text | MISSING = MISSING
-    """Provider of the prices, such as aws. Required if the format does not state it."""
+    """Provider of the prices, such as aws. Required if the format does not state it, refused if rows do."""
     accelerator_id: ResourceId | MISSING = MISSING
     """Accelerator of an OpenCost price document, which names none."""
     as_of: DateText
-    """Date of the prices."""
+    """Date of the prices. Rows of dated_csv state their own."""
     valid_until: DateText | MISSING = MISSING
     """Last day, month or year in which the prices apply."""
     source: PriceListSource
@@ -139,7 +142,8 @@ class RefusedRow(TypedDict):
     """A row of a price list that is not an offer."""
 
     pointer: str
-    """Line of a table (the header is /1), or JSON Pointer into a document."""
+    """Line of a table (the header is /1), with the column after it if its cell is the reason, or JSON Pointer
+    into a document."""
     code: str
     """Stable name of the reason."""
     detail: str

@@ -1,12 +1,12 @@
 """Import of token price lists in other formats as rows of the catalog."""
 
 from collections.abc import Iterator
-from decimal import Decimal
+from typing import Final
 
 from pydantic import MISSING
 
 from service.catalog import repository
-from service.catalog.offers.importing import check_as_of, is_older, list_refusals
+from service.catalog.offers.importing import check_as_of, is_older, list_refusals, to_citation, to_money
 from service.catalog.registry import MODELS, TOKEN_PRICES
 from service.catalog.rows import RowDocument
 from service.catalog.service import ImportResult, import_rows
@@ -15,13 +15,15 @@ from service.catalog.token_prices.schemas import (
     TokenPriceImportRequest,
     TokenPriceRequest,
 )
+from service.formats.dated_token_prices import token_prices_from_dated_csv
 from service.formats.offers.listed import RefusedOffer
 from service.formats.token_prices import ListedTokenPrice, token_prices_from_litellm
 from service.formats.token_prices import ReadTokenPrices as ReadList
 from service.kit.database.engine import Reader, Writer
 from service.kit.http.problems import FieldError, Unprocessable
-from service.planning.cost.prices import format_price
 from service.planning.errors import PlanningError
+
+_READERS: Final = {"litellm": token_prices_from_litellm, "dated_csv": token_prices_from_dated_csv}
 
 
 def list_known_models(session: Reader, tenant_id: str) -> dict[str, str]:
@@ -35,7 +37,7 @@ def read_list(body: TokenPriceImportRequest, models: dict[str, str]) -> ReadList
     check_as_of(body.as_of)
     provider = None if body.provider is MISSING else body.provider
     try:
-        return token_prices_from_litellm(body.content, provider=provider, models=models)
+        return _READERS[body.format](body.content, provider=provider, models=models)
     except PlanningError as error:
         field = FieldError(error.pointer, error.code, error.detail)
         raise Unprocessable("The price list cannot be imported", field) from error
@@ -45,31 +47,30 @@ def store_list(
     session: Writer, tenant_id: str, body: TokenPriceImportRequest, listed: ReadList
 ) -> ImportResult:
     """Creates or updates the prices of a list. A price with a later date in the catalog stays."""
-    documents = [_to_document(price, body) for price in listed.prices]
+    documents = [to_document(price, body) for price in listed.prices]
     return import_rows(session, TOKEN_PRICES, tenant_id, documents, is_older=is_older)
 
 
-def _to_document(price: ListedTokenPrice, body: TokenPriceImportRequest) -> RowDocument:
-    source = body.source.model_dump(mode="json")
+def to_document(price: ListedTokenPrice, body: TokenPriceImportRequest) -> RowDocument:
+    """Returns a price as a row, checked like a row that a caller sends."""
+    as_of = price.as_of or body.as_of
     row = {
         "id": price.id,
         "name": f"{price.provider} {price.model_name}"[:500],
         "provider": price.provider,
         "model_name": price.model_name,
         "model_id": price.model_id,
-        "input_price_per_million_tokens": _to_usd(price.input_per_million),
-        "output_price_per_million_tokens": _to_usd(price.output_per_million),
-        "cached_input_price_per_million_tokens": _to_usd(price.cached_input_per_million),
-        "as_of": body.as_of,
+        "input_price_per_million_tokens": to_money(price.input_per_million, price.currency_code),
+        "output_price_per_million_tokens": to_money(price.output_per_million, price.currency_code),
+        "cached_input_price_per_million_tokens": to_money(
+            price.cached_input_per_million, price.currency_code
+        ),
+        "as_of": as_of,
         "note": price.note,
-        "sources": [{**source, "pointers": [""], "as_of": body.as_of}],
+        "sources": [to_citation(price.source, body.source, as_of)],
     }
     given = {name: value for name, value in row.items() if value is not None}
     return TokenPriceRequest.model_validate(given).model_dump(mode="json")
-
-
-def _to_usd(amount: Decimal | None) -> RowDocument | None:
-    return None if amount is None else {"amount": format_price(amount), "currency_code": "USD"}
 
 
 def to_response(listed: ReadList, imported: ImportResult) -> ImportedTokenPrices:

@@ -45,20 +45,21 @@ class TokenPriceQuery(ListQuery):
     """Models of the catalog to list prices of."""
 
 
-TokenPriceFormat = TypeAliasType("TokenPriceFormat", Literal["litellm"])
+TokenPriceFormat = TypeAliasType("TokenPriceFormat", Literal["litellm", "dated_csv"])
 
 
 class TokenPriceImportRequest(StrictModel):
     """A list of token prices in the format of its publisher."""
 
     format: TokenPriceFormat
-    """Format of the content: model_prices_and_context_window.json of litellm."""
+    """Format of the content: model_prices_and_context_window.json of litellm, or a CSV of dated prices whose
+    rows name their date and source."""
     content: Annotated[str, Field(min_length=1, max_length=LONGEST_CONTENT)]
     """The file as text."""
     provider: Text | MISSING = MISSING
     """Provider whose prices to import, as the list names it. Defaults to all providers."""
     as_of: DateText
-    """Date of the prices."""
+    """Date of the prices. Rows of dated_csv state their own."""
     source: PriceListSource
 
 

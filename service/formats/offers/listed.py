@@ -22,11 +22,22 @@ _TEXT: Final = re.compile(r"[^\x00-\x1f\x7f]{1,500}")
 
 
 class RefusedOffer(NamedTuple):
-    """A refused row; ``pointer`` is the line of a table (the header is /1) or leads into a document."""
+    """A refused row; ``pointer`` leads into a document, or is a line of a table (the header is /1).
+
+    A column of the table follows the line where its cell is the reason.
+    """
 
     pointer: str
     code: str
     detail: str
+
+
+class ListedSource(NamedTuple):
+    """Source that a row names for itself."""
+
+    citation: str
+    url: str | None = None
+    licence: str | None = None
 
 
 class ListedOffer(NamedTuple):
@@ -47,6 +58,8 @@ class ListedOffer(NamedTuple):
     includes: tuple[str, ...] | None = None
     doubt: str | None = None
     note: str | None = None
+    as_of: str | None = None
+    source: ListedSource | None = None
 
     @property
     def hourly_price(self) -> Decimal:
@@ -80,12 +93,13 @@ def build_slug(*parts: str) -> str:
 
 
 class RowError(Exception):
-    """A row that is refused."""
+    """A row that is refused, because of one of its columns if it names it."""
 
-    def __init__(self, code: str, detail: str) -> None:
+    def __init__(self, code: str, detail: str, column: str = "") -> None:
         super().__init__(detail)
         self.code: Final = code
         self.detail: Final = detail
+        self.column: Final = column
 
 
 def parse_price(text: str) -> Decimal:
@@ -143,7 +157,8 @@ def read_table(
         try:
             rows.append(read(f"/{line}", _match_cells(header, cells)))
         except RowError as error:
-            refused.append(RefusedOffer(f"/{line}", error.code, error.detail))
+            pointer = f"/{line}/{error.column}" if error.column else f"/{line}"
+            refused.append(RefusedOffer(pointer, error.code, error.detail))
     return rows, refused, total
 
 
@@ -193,7 +208,7 @@ def collect_offers(offers: Iterable[ListedOffer], refused: Iterable[RefusedOffer
 
 
 def _build_sort_key(refused: RefusedOffer) -> tuple[int, str]:
-    line = refused.pointer.removeprefix("/")
+    line = refused.pointer.removeprefix("/").partition("/")[0]
     return (int(line) if line.isdigit() else 0), refused.pointer
 
 

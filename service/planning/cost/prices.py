@@ -17,6 +17,10 @@ STALE_DAYS: Final = 90
 
 p5.48xlarge on demand from 98.32 to 55.04 USD in 2025), and spot prices change daily.
 """
+OLD_DAYS: Final = 365
+"""Age in days above which an offer is used by its id only, counted from the newest price of a catalog. A
+choice: in a year the list price of p5.48xlarge fell by 44%, and that of its capacity blocks rose by 32%.
+"""
 _PRICE_DIGITS: Final = Decimal("0.000000001")
 
 
@@ -100,6 +104,17 @@ def age_days(as_of: str, on: date) -> int:
 def is_stale(as_of: str, on: date) -> bool:
     """Returns true if a price is older than ``STALE_DAYS``."""
     return age_days(as_of, on) > STALE_DAYS
+
+
+def is_old(as_of: str, newest: date) -> bool:
+    """Returns true if a price may be older than ``OLD_DAYS`` on the day of the newest price.
+
+    A month or a year counts from its first day. The age of a date that is no day is unknown, and not old.
+    """
+    try:
+        return (newest - parse_first_day(as_of)).days > OLD_DAYS
+    except ValueError:
+        return False
 
 
 def is_expired(valid_until: str | None, on: date) -> bool:

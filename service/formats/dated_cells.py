@@ -1,0 +1,130 @@
+"""Cells that files of dated prices have in common: day, currency, source, and which of two prices stands."""
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from decimal import Decimal
+from typing import Final, NamedTuple, TypeVar
+
+from service.formats.offers.listed import ListedSource, RefusedOffer, RowError, parse_text
+from service.planning.cost.prices import parse_last_day
+
+CONFIDENCES: Final = ("list", "computed", "transcribed", "marketplace")
+"""Origins of a price, the most reliable first: the provider's list, figures computed from it, a list as
+somebody else has read it, and hosts of a marketplace.
+"""
+_DAY: Final = re.compile(r"[0-9]{4}(-[0-9]{2}(-[0-9]{2})?)?")
+_CURRENCY: Final = re.compile(r"[A-Z]{3}")
+_ADDRESS: Final = re.compile(r"https://[!-~]{1,492}")
+_SCHEME: Final = re.compile(r"[a-z]+://")
+_Cell = TypeVar("_Cell")
+_Price = TypeVar("_Price")
+
+
+class DatedPrice(NamedTuple):
+    """The identity of a price: its id and place, its day, its origin and its amounts."""
+
+    id: str
+    pointer: str
+    as_of: str
+    confidence: int
+    amounts: tuple[Decimal | None, ...]
+
+
+def read_cell(cells: Mapping[str, str], column: str, parse: Callable[[str], _Cell]) -> _Cell:
+    """Parses the cell of a column; a cell that is refused is refused by the name of its column."""
+    try:
+        return parse(cells.get(column, ""))
+    except RowError as error:
+        raise RowError(error.code, error.detail, column) from error
+
+
+def parse_required(text: str) -> str:
+    """Text that a row must have."""
+    parsed = parse_text(text)
+    if parsed is None:
+        raise RowError("CELL_EMPTY", "the cell is empty")
+    return parsed
+
+
+def parse_day(text: str) -> str:
+    """A year, a month or a day as text, if the calendar has it."""
+    day = parse_required(text)
+    if not _DAY.fullmatch(day) or not _is_day(day):
+        raise RowError("DATE_INVALID", "the date is no day such as 2026-11-09")
+    return day
+
+
+def _is_day(text: str) -> bool:
+    try:
+        parse_last_day(text)
+    except ValueError:
+        return False
+    return True
+
+
+def parse_currency(text: str) -> str:
+    """An ISO 4217 code."""
+    code = parse_required(text)
+    if not _CURRENCY.fullmatch(code):
+        raise RowError("CURRENCY_INVALID", "the currency is no code such as USD")
+    return code
+
+
+def parse_confidence(text: str) -> int:
+    """The place of an origin among ``CONFIDENCES``; the last place for none."""
+    name = parse_text(text)
+    if name is None:
+        return len(CONFIDENCES)
+    if name not in CONFIDENCES:
+        raise RowError("CONFIDENCE_UNKNOWN", f"the confidence is one of {', '.join(CONFIDENCES)}")
+    return CONFIDENCES.index(name)
+
+
+def parse_address(text: str) -> str | None:
+    """The https address of a source, whose scheme may be left out; None for none."""
+    address = parse_text(text)
+    if address is None:
+        return None
+    full = address if _SCHEME.match(address) else f"https://{address}"
+    if not _ADDRESS.fullmatch(full):
+        raise RowError("URL_INVALID", "the address of a source begins with https:// and has no spaces")
+    return full
+
+
+def read_source(cells: Mapping[str, str], provider: str) -> ListedSource:
+    """The source of a row; without ``via`` it is the provider's own publication."""
+    url = read_cell(cells, "source_url", parse_address)
+    via = read_cell(cells, "via", parse_text)
+    if url is None and via is None:
+        raise RowError("SOURCE_MISSING", "a price needs a source_url or a via", "source_url")
+    citation = f"Prices of {provider}" + (f", as read in {via}" if via else "")
+    return ListedSource(citation, url, read_cell(cells, "licence", parse_text))
+
+
+def keep_newest(
+    prices: Iterable[_Price], describe: Callable[[_Price], DatedPrice]
+) -> tuple[list[_Price], list[RefusedOffer]]:
+    """Returns the newest price of each id, by the most reliable origin of its day, and the refused others."""
+    kept: dict[str, _Price] = {}
+    refused: list[RefusedOffer] = []
+    for price in sorted(prices, key=lambda one: _build_order(describe(one))):
+        mine = describe(price)
+        first = describe(kept.setdefault(mine.id, price))
+        if first.pointer != mine.pointer:
+            refused.append(_refuse(mine, first))
+    return list(kept.values()), refused
+
+
+def _build_order(price: DatedPrice) -> tuple[int, int]:
+    return -parse_last_day(price.as_of).toordinal(), price.confidence
+
+
+def _refuse(price: DatedPrice, kept: DatedPrice) -> RefusedOffer:
+    if price.as_of != kept.as_of:
+        detail = f"the same product has a newer price at {kept.pointer}"
+        return RefusedOffer(price.pointer, "SUPERSEDED", detail)
+    if price.amounts == kept.amounts:
+        detail = f"it repeats the price at {kept.pointer}"
+        return RefusedOffer(price.pointer, "REPEATS_ANOTHER_ROW", detail)
+    detail = f"the same product has another price of that day at {kept.pointer}"
+    return RefusedOffer(price.pointer, "CONTRADICTS_ANOTHER_ROW", detail)
