@@ -67,6 +67,12 @@ def test_a_line_that_is_no_price_is_named_by_file_line_and_column(folder, data_d
     ]
 
 
+def test_another_table_of_the_folder_is_named(folder, data_dir):
+    fill(folder, OTHER)
+    fill(folder, "a,b", name="hardware-purchase.csv", header="x,y")
+    assert "hardware-purchase.csv: not read" in refresh(folder, data_dir)[0]
+
+
 def test_a_trial_stores_nothing(folder, data_dir):
     fill(folder, OTHER)
     out = refresh(folder, data_dir, "--dry-run")[0]

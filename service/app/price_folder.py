@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 from service.catalog import repository
 from service.catalog.offers import importing as offers
 from service.catalog.offers.schemas import PriceList
-from service.catalog.registry import OFFERS, TOKEN_PRICES
+from service.catalog.registry import OFFERS, TOKEN_PRICES, Resource
 from service.catalog.token_prices import importing as token_prices
 from service.catalog.token_prices.schemas import TokenPriceImportRequest
 from service.formats.offers.listed import ReadOffers
@@ -39,6 +39,11 @@ def load_files(folder: Path) -> dict[str, str]:
     if not found:
         raise PriceFolderRefused(f"the folder has neither of {' and '.join(FILES)}")
     return found
+
+
+def list_unread(folder: Path) -> list[str]:
+    """Returns the names of other tables in a folder, which are left as they are."""
+    return sorted(path.name for path in folder.glob("*.csv") if path.name not in FILES)
 
 
 def _list_texts(folder: Path) -> Iterator[tuple[str, str]]:
@@ -75,8 +80,9 @@ def describe_offers() -> PriceList:
 
 
 def describe_token_prices(content: str) -> TokenPriceImportRequest:
-    """Returns the request for a file whose rows state the rest themselves."""
-    return TokenPriceImportRequest.model_validate({**_describe(), "content": content})
+    """Returns the request for a file of any size, whose rows state the rest themselves."""
+    body = TokenPriceImportRequest.model_validate({**_describe(), "content": "-"})
+    return body.model_copy(update={"content": content})
 
 
 def _describe() -> dict[str, Any]:
@@ -89,15 +95,17 @@ def store_prices(session: Writer, tenant_id: str, read: ReadPrices) -> dict[str,
     told: dict[str, Any] = {}
     if read.offers is not None:
         stored = offers.store_list(session, tenant_id, describe_offers(), read.offers)
-        ids = {offer.id for offer in read.offers.offers}
-        own = repository.list_own_rows(session, OFFERS, tenant_id)
-        left = sorted(row["id"] for row in own if row["id"] not in ids)
+        left = _list_left(session, OFFERS, tenant_id, {offer.id for offer in read.offers.offers})
         told[OFFERS_FILE] = {**offers.to_response(read.offers, stored), "left": left}
     if read.token_prices is not None:
         body = describe_token_prices("-")
-        imported = token_prices.store_list(session, tenant_id, body, read.token_prices)
-        ids = {price.id for price in read.token_prices.prices}
-        own = repository.list_own_rows(session, TOKEN_PRICES, tenant_id)
-        left = sorted(row["id"] for row in own if row["id"] not in ids)
-        told[TOKENS_FILE] = {**token_prices.to_response(read.token_prices, imported), "left": left}
+        stored = token_prices.store_list(session, tenant_id, body, read.token_prices)
+        left = _list_left(session, TOKEN_PRICES, tenant_id, {one.id for one in read.token_prices.prices})
+        told[TOKENS_FILE] = {**token_prices.to_response(read.token_prices, stored), "left": left}
     return told
+
+
+def _list_left(session: Writer, resource: Resource, tenant_id: str, ids: set[str]) -> list[str]:
+    """Returns the ids of a tenant's rows that a file lacks, which stay with their dates."""
+    own = repository.list_own_rows(session, resource, tenant_id)
+    return sorted(row["id"] for row in own if row["id"] not in ids)

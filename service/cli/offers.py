@@ -69,11 +69,14 @@ def refresh(
     are no price are shown with their file, line and column.
     """
     from service.app.operator import Operator  # noqa: PLC0415  # needs the extra `server`
+    from service.app.price_folder import list_unread  # noqa: PLC0415
     from service.app.settings import Settings  # noqa: PLC0415
 
     told = Operator(Settings()).refresh_prices(folder, tenant, validate_only=dry_run)
     for name, outcome in told.items():
         _report_file(name, outcome)
+    for name in list_unread(folder):
+        typer.echo(f"{name}: not read, the catalog has no such prices")
     if dry_run:
         typer.echo("nothing was stored")
 

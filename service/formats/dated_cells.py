@@ -12,6 +12,7 @@ CONFIDENCES: Final = ("list", "computed", "transcribed", "marketplace")
 """Origins of a price, the most reliable first: the provider's list, figures computed from it, a list as
 somebody else has read it, and hosts of a marketplace.
 """
+_LONGEST_CITATION: Final = 1000
 _DAY: Final = re.compile(r"[0-9]{4}(-[0-9]{2}(-[0-9]{2})?)?")
 _CURRENCY: Final = re.compile(r"[A-Z]{3}")
 _ADDRESS: Final = re.compile(r"https://[!-~]{1,492}")
@@ -98,7 +99,7 @@ def read_source(cells: Mapping[str, str], provider: str) -> ListedSource:
     if url is None and via is None:
         raise RowError("SOURCE_MISSING", "a price needs a source_url or a via", "source_url")
     citation = f"Prices of {provider}" + (f", as read in {via}" if via else "")
-    return ListedSource(citation, url, read_cell(cells, "licence", parse_text))
+    return ListedSource(citation[:_LONGEST_CITATION], url, read_cell(cells, "licence", parse_text))
 
 
 def keep_newest(

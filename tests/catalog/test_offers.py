@@ -148,6 +148,27 @@ class TestImport:
         row = client.get(f"/v1/offers/{told['created'][0]}").json()
         assert (row["origin"], row["price_per_device_hour"]) == ("tenant", usd("2.5"))
 
+    def test_rows_of_dated_prices_keep_their_own_dates_and_sources(self, client):
+        """The longest texts that a row may have are stored too."""
+        long = "x" * 500
+        columns = (
+            "provider,product,catalog_accelerator_id,accelerator_count,region,purchase_option,"
+            "commitment_note,price_per_hour,currency,as_of,source_url,via,licence"
+        )
+        cells = f"{long},{long},l4,1000000,{long},reserved_1y,no upfront,1000000,USD,2026-11-01,"
+        content = f"{columns}\n{cells}https://prices.example,{long},{long}\n"
+        body = {**IMPORT, "format": "dated_csv", "content": content}
+        refused = client.post("/v1/offers:import", body)
+        assert refused.status_code == 422
+        assert refused.json()["errors"][0]["code"] == "PROVIDER_NOT_EXPECTED"
+        del body["provider"]
+        told = client.post("/v1/offers:import", body).json()
+        (made,) = told["created"]
+        row = client.get(f"/v1/offers/{made}").json()
+        assert (row["as_of"], row["commitment"]["term_days"]) == ("2026-11-01", 365)
+        assert row["sources"][0]["url"] == "https://prices.example"
+        assert len(row["sources"][0]["citation"]) == 1000
+
     def test_a_deleted_offer_comes_back(self, client):
         (made,) = sent(client, "vm,us,3,1,1,1,L4,24,False").json()["created"]
         client.delete(f"/v1/offers/{made}", headers={"If-Match": "*"})

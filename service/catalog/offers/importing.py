@@ -74,11 +74,15 @@ def _find_provider(body: PriceList) -> str:
 
 def _refuse_future(listed: ReadOffers, last: date) -> ReadOffers:
     """Refuses prices that are dated after ``last``: the age of all offers counts from the newest."""
-    late = [offer for offer in listed.offers if offer.as_of and parse_first_day(offer.as_of) > last]
-    detail = "the date of the price is still to come"
-    refused = (RefusedOffer(f"{offer.pointer}/as_of", "DATE_IN_FUTURE", detail) for offer in late)
-    kept = tuple(offer for offer in listed.offers if offer not in late)
-    return ReadOffers(kept, (*listed.refused, *refused), listed.rows)
+    kept: list[ListedOffer] = []
+    refused = list(listed.refused)
+    for offer in listed.offers:
+        if offer.as_of and parse_first_day(offer.as_of) > last:
+            detail = "the date of the price is still to come"
+            refused.append(RefusedOffer(f"{offer.pointer}/as_of", "DATE_IN_FUTURE", detail))
+        else:
+            kept.append(offer)
+    return ReadOffers(tuple(kept), tuple(refused), listed.rows)
 
 
 def check_as_of(as_of: str) -> None:
