@@ -16,6 +16,9 @@ from service.catalog.exchange_rates.tables import ExchangeRateRow
 from service.catalog.grids import schemas as grids
 from service.catalog.grids.service import check_grid
 from service.catalog.grids.tables import GridRow
+from service.catalog.hardware_prices import schemas as hardware_prices
+from service.catalog.hardware_prices.service import derive_price
+from service.catalog.hardware_prices.tables import HardwarePriceRow
 from service.catalog.links import schemas as links
 from service.catalog.links.tables import LinkRow
 from service.catalog.models import schemas as models
@@ -181,6 +184,17 @@ TOKEN_PRICES = Resource(
     references={"model_id": "models"},
     derive=check_prices,
 )
+HARDWARE_PRICES = Resource(
+    description="Dated prices of buying accelerators, servers and racks.",
+    table=HardwarePriceRow,
+    schema=hardware_prices.HardwarePrice,
+    input=hardware_prices.HardwarePriceRequest,
+    query=hardware_prices.HardwarePriceQuery,
+    example=hardware_prices.EXAMPLE,
+    example_patch=hardware_prices.EXAMPLE_PATCH,
+    references={"accelerator_id": "accelerators"},
+    derive=derive_price,
+)
 TARIFFS = Resource(
     description="Electricity tariffs: dated charges on a local clock.",
     table=TariffRow,
@@ -227,7 +241,18 @@ SITES = Resource(
     derive=check_site,
 )
 
-_IN_ORDER = (MODELS, ACCELERATORS, LINKS, OFFERS, TOKEN_PRICES, TARIFFS, EXCHANGE_RATES, GRIDS, SITES)
+_IN_ORDER = (
+    MODELS,
+    ACCELERATORS,
+    LINKS,
+    OFFERS,
+    TOKEN_PRICES,
+    HARDWARE_PRICES,
+    TARIFFS,
+    EXCHANGE_RATES,
+    GRIDS,
+    SITES,
+)
 RESOURCES: Mapping[str, Resource] = {resource.name: resource for resource in _IN_ORDER}
 """Resources by name, in the order of the API document."""
 KINDS: Mapping[str, Resource] = {resource.kind: resource for resource in _IN_ORDER}

@@ -76,7 +76,7 @@ def refresh(
     for name, outcome in told.items():
         _report_file(name, outcome)
     for name in list_unread(folder):
-        typer.echo(f"{name}: not read, the catalog has no such prices")
+        typer.echo(f"{name}: not read; gpu-offers.csv and token-prices.csv are")
     if dry_run:
         typer.echo("nothing was stored")
 

@@ -17,6 +17,7 @@ from pydantic import TypeAdapter
 
 from service.calibrations import service as calibrations
 from service.catalog import service as catalog
+from service.catalog.hardware_prices.service import compute_device_price
 from service.catalog.offers.service import compute_instance_price, get_currency, parse_term
 from service.catalog.rows import RowDocument
 from service.catalog.shipped import list_shipped_documents
@@ -38,6 +39,7 @@ from service.resolve.catalog import (
     CatalogView,
     KnownAccelerator,
     KnownGrid,
+    KnownHardwarePrice,
     KnownLink,
     KnownLinks,
     KnownModel,
@@ -204,6 +206,22 @@ def _build_token_price(row: RowDocument) -> KnownTokenPrice:
     )
 
 
+def _build_hardware_price(row: RowDocument) -> KnownHardwarePrice:
+    price = compute_device_price(row)
+    return KnownHardwarePrice(
+        accelerator_id=row["accelerator_id"],
+        accelerator_count=row.get("accelerator_count", 1),
+        price_per_device=price.amount,
+        currency_code=price.currency_code,
+        as_of=row["as_of"],
+        source=_build_source("hardware_price", row),
+        low=price.low,
+        high=price.high,
+        has_host="host" in row.get("includes", ()),
+        doubt=row.get("doubt"),
+    )
+
+
 _SERIES: TypeAdapter[HoursOfYearIntensityInput | MonthHoursIntensityInput | IntervalIntensityInput] = (
     TypeAdapter(CarbonIntensitySeriesInput)
 )
@@ -270,6 +288,7 @@ _BUILDERS: Mapping[str, Callable[[RowDocument], Any]] = {
     "links": _build_link,
     "offers": _build_offer,
     "token_prices": _build_token_price,
+    "hardware_prices": _build_hardware_price,
     "grids": _build_grid,
     "sites": _build_site,
     "tariffs": _build_tariff,

@@ -35,6 +35,7 @@ class RowSource(TypedDict):
         "site",
         "exchange_rate",
         "token_price",
+        "hardware_price",
         "reference_curve",
     ]
     id: str

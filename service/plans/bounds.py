@@ -162,7 +162,7 @@ def _compute_least_ownership(
     factor = compute_time_factor(space.question, supply.accelerator_id) * _JUST_BELOW
     for asked, here in _list_clusters(pricer, columns, kept):
         cluster = resolve_cluster(asked, space.catalog, AnswerNotes())
-        terms = resolve_purchase(supply.purchase, cluster)
+        terms = resolve_purchase(supply.purchase, cluster, space.catalog, AnswerNotes())
         rate = estimate_device_hour_cost(terms, cluster.accelerator_count, currencies, AnswerNotes())
         if rate is not None:
             hours = cluster.accelerator_count * columns.lasting[kept][here] * (factor / HOUR_SECONDS)

@@ -14,7 +14,7 @@ from service.quotes.schemas import (
 )
 
 _TERMS: Final = ("name", "note", "cost_center_id", "owns_devices", "catalog_revision", "method_version")
-_KINDS: Final = ("offer", "tariff", "token_price", "exchange_rate", "site", "grid")
+_KINDS: Final = ("offer", "tariff", "token_price", "hardware_price", "exchange_rate", "site", "grid")
 """Order of rows: those with prices, then those of the site, then all others."""
 _OF_EVERY_VERSION: Final = frozenset({"/version", "/revision", "/created_at"})
 _PRICES: Final = ("price", "amount", "rate", "charge")

@@ -145,6 +145,22 @@ class KnownTokenPrice:
     model_id: str | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownHardwarePrice:
+    """A dated price of buying a device within a product of ``accelerator_count``."""
+
+    accelerator_id: str
+    accelerator_count: int
+    price_per_device: Decimal
+    currency_code: str
+    as_of: str
+    source: EstimateSource
+    low: Decimal | None = None
+    high: Decimal | None = None
+    has_host: bool = False
+    doubt: str | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class KnownGrid:
     """A grid's carbon intensity and off-site water."""
@@ -195,6 +211,7 @@ class CatalogView:
     links: NamedRows[KnownLink]
     offers: NamedRows[KnownOffer]
     token_prices: NamedRows[KnownTokenPrice]
+    hardware_prices: NamedRows[KnownHardwarePrice]
     grids: NamedRows[KnownGrid]
     sites: NamedRows[KnownSite]
     tariffs: NamedRows[KnownTariff]

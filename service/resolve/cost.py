@@ -24,7 +24,7 @@ def resolve_cost_terms(
     if question.rental is not MISSING:
         rental = resolve_rental(question.rental, cluster.accelerator.id, catalog, notes)
     if question.purchase is not MISSING:
-        purchase = resolve_purchase(question.purchase, cluster)
+        purchase = resolve_purchase(question.purchase, cluster, catalog, notes)
     if question.storage is not MISSING:
         storage = _resolve_storage(question.storage)
     if question.egress is not MISSING:

@@ -205,6 +205,7 @@ SourceKind = Literal[
     "site",
     "exchange_rate",
     "token_price",
+    "hardware_price",
     "reference_curve",
 ]
 

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import MISSING, Field
 
-from service.schemas.base import Degree, Factor, MoneyInput, Share, StrictModel
+from service.schemas.base import CatalogName, Degree, Factor, MoneyInput, Share, StrictModel
 from service.schemas.rental import IdleShare, PriceRange
 
 Rate = Annotated[float, Field(ge=0, le=1)]
@@ -39,16 +39,20 @@ class Ownership(StrictModel):
 
 
 class Purchase(StrictModel):
-    """Price of a bought cluster."""
+    """Price of a bought cluster, given directly or by a hardware price of the catalog."""
 
-    price_per_device: MoneyInput
+    price_per_device: MoneyInput | MISSING = MISSING
     """Price of one device."""
+    hardware_price_id: CatalogName | MISSING = MISSING
+    """Id of a hardware price of the catalog, in place of the price of a device. Its products are bought
+    whole, and its published range is that of the price unless `price_range` is given."""
     price_range: PriceRange | MISSING = MISSING
     """Range of the price of one device. The interval of the total includes it."""
     price_factor: Factor | MISSING = MISSING
     """Factor of the price and its range: a discount, or a price that moves."""
     hosts: PurchasedHosts | MISSING = MISSING
-    """Servers around the devices. If left out, they are part of the price of a device."""
+    """Servers around the devices. If left out, they are part of the price of a device; refused beside a
+    hardware price that includes them."""
     network_per_device: MoneyInput | MISSING = MISSING
     """Adapters, cables and switches, divided among the devices."""
     storage: MoneyInput | MISSING = MISSING

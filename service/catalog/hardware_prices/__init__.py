@@ -1,0 +1,1 @@
+"""Hardware prices: dated purchase prices of accelerators, servers and racks."""
