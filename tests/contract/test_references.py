@@ -108,6 +108,9 @@ TRIED = {
         ("/v1/quotes", {"name": "n", "plan_id": "0" * 32, "candidate": 1}, "/plan_id")
     ],
     ("Rental", "offer_id"): [(COST, {**QUESTION, "rental": {"offer_id": FOREIGN}}, "/rental/offer_id")],
+    ("Purchase", "hardware_price_id"): [
+        (COST, {**QUESTION, "purchase": {"hardware_price_id": FOREIGN}}, "/purchase/hardware_price_id")
+    ],
     ("ElectricityPriceInput", "tariff_id"): [
         (BILL, bill(electricity={"tariff_id": FOREIGN}), "/site/electricity/tariff_id")
     ],
