@@ -11,6 +11,7 @@ MOST = {
     "CUDA benchmark": 8,
     "field of the inference workload with one formula": 7,
     "accelerator": 1,
+    "model": 1,
     "catalog resource": 8,
 }
 """Files of a change at most."""
