@@ -26,6 +26,8 @@ from service.planning.tariff.billing import compute_bill
 from service.schemas.tariffs import parse_terms, to_planning
 
 METHODS = Path(__file__).parents[2] / "docs/methods/architectures.md"
+PUBLISHED = json.loads((Path(__file__).parents[1] / "data/published_parameters.json").read_text())
+"""Totals that repositories publish, without what PyTorch counts as a buffer."""
 DAY = len("2026-11-22")
 DESCRIPTIVE = {"id", "name", "aliases", "note", "sources", "architecture", "context_tokens", "config"}
 UNSOURCED = {"accelerators": {"vendor"}, "links": {"kind", "scope"}}
@@ -138,6 +140,11 @@ def test_models_are_the_published_ones():
     assert counts["llama-3.1-70b"] == 70_553_706_496
     assert counts["llama-3.1-405b"] == 405_853_388_800
     assert counts["gpt2-xl"] == 1_557_611_200
+    assert [
+        (published["id"], counts[published["id"]], published["parameter_count"])
+        for published in PUBLISHED
+        if counts[published["id"]] != published["parameter_count"]
+    ] == []
 
 
 def test_licences_are_kept_with_what_needs_them():
