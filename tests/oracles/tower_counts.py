@@ -668,6 +668,25 @@ FAMILIES |= {
         5,
     ),
 }
+FAMILIES |= {
+    "_flux-2": Choices(
+        "Flux2Transformer2DModel",
+        (),
+        {
+            **HEADS,
+            "joint_attention_dim": [20],
+            "in_channels": [8],
+            "num_single_layers": [1, 2],
+            "guidance_embeds": FLAG,
+            "mlp_ratio": [3.0, 2.5],
+        },
+    ),
+    "_qwen-image": Choices(
+        "QwenImageTransformer2DModel",
+        (),
+        {**HEADS, "joint_attention_dim": [20], "in_channels": [8], "out_channels": [4], "patch_size": [1, 2]},
+    ),
+}
 
 
 def parameters(module: nn.Module) -> int:

@@ -87,6 +87,14 @@ CASES = {
         txt_ids=(512, 3),
         guidance=(1,),
     ),
+    "flux.2-dev": diffusion(
+        (1, 4096, 128),
+        (1, 512, 15360),
+        {"height": 1024},
+        img_ids=(4096, 4),
+        txt_ids=(512, 4),
+        guidance=(1,),
+    ),
     "wan-2.1-1.3b": diffusion(
         (1, 16, 21, 60, 104), (1, 512, 4096), {"height": 480, "width": 832, "frames": 81}
     ),

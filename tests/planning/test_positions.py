@@ -120,6 +120,15 @@ def test_frames_of_a_causal_autoencoder():
     assert block_positions(architecture, SampleShape())[0].entering == 13 * 60 * 90
 
 
+@pytest.mark.parametrize(("name", "pixels"), [("wan-2.1-14b", 8), ("wan-2.2-ti2v-5b", 16)])
+def test_cells_of_the_autoencoders_of_wan(name, pixels):
+    """Stride of the autoencoder: (4, 8, 8) of Wan 2.1, (4, 16, 16) of Wan 2.2 5B; patches of (1, 2, 2)."""
+    config = json.loads((ORACLES / "tower_configs" / f"{name}.json").read_text())
+    sample = SampleShape(height=704, width=1280, frames=121, source_tokens=512)
+    stem = block_positions(import_config(config).architecture, sample)[0]
+    assert stem.leaving == 31 * (704 // pixels // 2) * (1280 // pixels // 2)
+
+
 @pytest.mark.parametrize(
     ("inputs", "sample", "pointer"),
     [

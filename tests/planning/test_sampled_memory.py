@@ -176,6 +176,7 @@ AT = LayerPositions(entering=10, leaving=5, context=10)
         # One scale keeps the norm's output, one gate the layer's: two of each, once for two streams.
         (Modulation(condition_size=7, hidden_size=8), 4 * 80 + 7, 0),
         (Modulation(condition_size=7, hidden_size=8, streams=2), 2 * 80 + 7, 0),
+        (Modulation(condition_size=7, hidden_size=8, shared=True), 4 * 80, 0),
         (LearnedVectors(purpose="layer_scale", size=8), 80, 0),
         (LearnedVectors(purpose="modulation", size=8, rows=6), 4 * 80, 0),
         (LearnedVectors(purpose="positions", size=8, rows=10), 0, 0),

@@ -685,13 +685,19 @@ class Modulation:
     """Number of shifts, scales and gates together."""
     streams: int = 1
     """Number of sequences that have vectors of their own among these."""
+    bias: bool = True
+    shared: bool = False
+    """True if the vectors come from a matrix that stands elsewhere and serves many layers."""
     count: int = 1
 
     def list_tensors(self) -> Iterator[LayerTensor]:
-        """The projection of the condition and its bias."""
+        """The projection of the condition and its bias; none if other layers share it."""
+        if self.shared:
+            return
         width = self.vectors * self.hidden_size
         yield build_matrix("projection", self.condition_size, width)
-        yield LayerTensor("bias", (width,), TensorSplit.NONE)
+        if self.bias:
+            yield LayerTensor("bias", (width,), TensorSplit.NONE)
 
 
 SimpleLayer: TypeAlias = (

@@ -13,8 +13,10 @@ from service.formats.huggingface.diffusion.crossing import (
 from service.formats.huggingface.diffusion.joint import (
     build_cogvideox,
     build_flux,
+    build_flux_2,
     build_hunyuan_video,
     build_mochi,
+    build_qwen_image,
     build_sd3,
 )
 from service.formats.huggingface.reader import ConfigReader, ModelFamily
@@ -59,6 +61,23 @@ FAMILIES: Mapping[str, ModelFamily] = {
         num_attention_heads=24,
         joint_attention_dim=4096,
         pooled_projection_dim=768,
+    ),
+    "Flux2Transformer2DModel": _build_family(
+        "Flux2Transformer2DModel",
+        build_flux_2,
+        num_layers=8,
+        num_single_layers=48,
+        attention_head_dim=128,
+        num_attention_heads=48,
+        joint_attention_dim=15_360,
+    ),
+    "QwenImageTransformer2DModel": _build_family(
+        "QwenImageTransformer2DModel",
+        build_qwen_image,
+        num_layers=60,
+        attention_head_dim=128,
+        num_attention_heads=24,
+        joint_attention_dim=3584,
     ),
     "HunyuanVideoTransformer3DModel": _build_family(
         "HunyuanVideoTransformer3DModel",

@@ -183,6 +183,10 @@ def build_ltx(reader: ConfigReader, suffix: str) -> Architecture:
     )
 
 
+_CHANNELS_OF_16_PIXELS = 48
+"""Channels of the autoencoder of Wan 2.2 5B, whose cells are 16 pixels wide; those of the others are 8."""
+
+
 def build_wan(reader: ConfigReader, suffix: str) -> Architecture:
     """Wan, over patches of frames, rows and columns."""
     del suffix
@@ -212,8 +216,12 @@ def build_wan(reader: ConfigReader, suffix: str) -> Architecture:
         bias=True,
         padded=False,
     )
+    pixels = 16 if channels == _CHANNELS_OF_16_PIXELS else 8
     return Architecture(
-        inputs=(build_latent_input(reader, channels, frames=4), build_text_input(512)),
+        inputs=(
+            build_latent_input(reader, channels, downsampling=pixels, frames=4),
+            build_text_input(512),
+        ),
         layers=(
             build_part(stem, over="latent"),
             build_sample_part(

@@ -157,6 +157,88 @@ def build_flux(reader: ConfigReader, suffix: str) -> Architecture:
     )
 
 
+def build_qwen_image(reader: ConfigReader, suffix: str) -> Architecture:
+    """Qwen-Image: blocks of two streams alone, over a text whose norm stands in front."""
+    del suffix
+    reader.refuse_flags("zero_cond_t", "use_additional_t_cond")
+    hidden, heads = compute_width(reader), reader.read_size("num_attention_heads")
+    channels, depth = reader.read_size_or("in_channels", 64), reader.read_depth("num_layers")
+    text = reader.read_size("joint_attention_dim")
+    attention = build_attention(hidden, heads, query_key_norm="head")
+    out = reader.read_size_or("patch_size", 2) ** 2 * reader.read_size_or("out_channels", 16)
+    return Architecture(
+        inputs=(build_latent_input(reader, channels, downsampling=16), build_text_input(512)),
+        layers=(
+            build_part(build_linear(channels, hidden), over="latent"),
+            build_sample_part(*build_embedding_layers(FREQUENCIES, hidden)),
+            build_part(build_norm(text, "rms"), build_linear(text, hidden), over="text"),
+            _build_stream(hidden, attention, over="latent", joins="text", count=depth),
+            _build_stream(hidden, attention, over="text", joins="latent", count=depth),
+            build_part(
+                build_plain_norm(hidden),
+                build_modulation(hidden, hidden, 2),
+                build_linear(hidden, out),
+                over="latent",
+            ),
+        ),
+    )
+
+
+def _build_flux_2_condition(reader: ConfigReader, hidden: int) -> LayerBlock:
+    """Embeddings of time and guidance, and the three modulations that all blocks share."""
+    frequencies = reader.read_size_or("timestep_guidance_channels", FREQUENCIES)
+    embeddings = 2 if reader.read_flag("guidance_embeds", default=True) else 1
+    embedding = build_embedding_layers(frequencies, hidden, bias=False)
+    modulations = [build_linear(hidden, vectors * hidden, bias=False) for vectors in (6, 6, 3)]
+    return build_sample_part(*embeddings * embedding, *modulations)
+
+
+def _build_flux_2_blocks(reader: ConfigReader, hidden: int) -> tuple[ModelLayer, ...]:
+    """The blocks of Flux without biases, gated, and modulated by the vectors that they share."""
+    heads = reader.read_size("num_attention_heads")
+    attention = build_attention(hidden, heads, bias=False, output_bias=False, query_key_norm="head")
+    ratio = reader.read_factor("mlp_ratio") if reader.has_value("mlp_ratio") else 3.0
+    feed_forward = build_mlp(hidden, int(hidden * ratio), gated=True, bias=False)
+    norm = build_plain_norm(hidden)
+    stream = (
+        norm,
+        build_modulation(hidden, hidden, 6, shared=True),
+        attention,
+        norm,
+        feed_forward,
+    )
+    alone = (norm, build_modulation(hidden, hidden, 3, shared=True), attention, feed_forward)
+    depth, single = reader.read_depth("num_layers"), reader.read_depth("num_single_layers")
+    return (
+        LayerBlock(layers=stream, count=depth, over=("latent",), joins=("text",)),
+        LayerBlock(layers=stream, count=depth, over=("text",), joins=("latent",)),
+        LayerBlock(layers=alone, count=single, over=("text", "latent")),
+    )
+
+
+def build_flux_2(reader: ConfigReader, suffix: str) -> Architecture:
+    """Flux 2: the blocks of Flux, whose modulations are computed once for all of them."""
+    del suffix
+    hidden, channels = compute_width(reader), reader.read_size_or("in_channels", 128)
+    out = reader.read_size_or("patch_size", 1) ** 2 * reader.read_size_or("out_channels", channels)
+    text = reader.read_size("joint_attention_dim")
+    return Architecture(
+        inputs=(build_latent_input(reader, channels, downsampling=16), build_text_input(512)),
+        layers=(
+            build_part(build_linear(channels, hidden, bias=False), over="latent"),
+            _build_flux_2_condition(reader, hidden),
+            build_part(build_linear(text, hidden, bias=False), over="text"),
+            *_build_flux_2_blocks(reader, hidden),
+            build_part(
+                build_plain_norm(hidden),
+                build_modulation(hidden, hidden, 2, bias=False),
+                build_linear(hidden, out, bias=False),
+                over="latent",
+            ),
+        ),
+    )
+
+
 def build_hunyuan_video(reader: ConfigReader, suffix: str) -> Architecture:
     """HunyuanVideo: Flux over video, behind a refiner of the text."""
     del suffix

@@ -30,14 +30,25 @@ def build_latent_input(
     )
 
 
-def build_modulation(condition: int, hidden: int, vectors: int, *, streams: int = 1) -> Modulation:
-    """Shifts, scales and gates, for each of ``streams`` sequences."""
-    return Modulation(condition_size=condition, hidden_size=hidden, vectors=vectors, streams=streams)
+def build_modulation(
+    condition: int, hidden: int, vectors: int, *, streams: int = 1, bias: bool = True, shared: bool = False
+) -> Modulation:
+    """Shifts, scales and gates, for each of ``streams`` sequences; ``shared`` ones come from elsewhere."""
+    return Modulation(
+        condition_size=condition,
+        hidden_size=hidden,
+        vectors=vectors,
+        streams=streams,
+        bias=bias,
+        shared=shared,
+    )
 
 
-def build_embedding_layers(columns: int, hidden: int) -> tuple[SimpleLayer, SimpleLayer]:
+def build_embedding_layers(
+    columns: int, hidden: int, *, bias: bool = True
+) -> tuple[SimpleLayer, SimpleLayer]:
     """Two matrices with an activation between them, on one vector a sample."""
-    return build_linear(columns, hidden), build_linear(hidden, hidden)
+    return build_linear(columns, hidden, bias=bias), build_linear(hidden, hidden, bias=bias)
 
 
 def build_sample_part(*layers: SimpleLayer, over: str = "latent", count: int = 1) -> LayerBlock:

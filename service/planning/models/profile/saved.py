@@ -115,7 +115,8 @@ def sampled_terms(
             found = ActivationTerms(whole_elements=float(layer.features * layer.size * entering))
         case Modulation():
             kept = _count_modulation_tensors(layer.vectors // layer.streams) * layer.hidden_size * entering
-            found = ActivationTerms(whole_elements=float(kept + layer.condition_size))
+            condition = 0 if layer.shared else layer.condition_size
+            found = ActivationTerms(whole_elements=float(kept + condition))
         case LearnedVectors():
             multiplied = {"layer_scale": 1, "modulation": _count_modulation_tensors(layer.rows)}.get(
                 layer.purpose, 0
