@@ -75,6 +75,10 @@ def test_active_parameters_of_experts():
         ("nemotron-3-super", 12.7e9),
         ("nemotron-3-ultra", 55e9),
         ("minimax-m2", 10e9),
+        ("minimax-text-01", 45.9e9),
+        ("ernie-4.5-300b-a47b", 47e9),
+        ("granite-4.0-h-small", 9e9),
+        ("phi-3.5-moe", 6.6e9),
     ],
 )
 def test_active_parameters_are_those_of_the_model_cards(name, published):
