@@ -322,9 +322,9 @@ def test_tariffs_are_marked_as_what_they_are():
 
 @pytest.mark.parametrize("row", rows("tariffs"), ids=lambda row: row["id"])
 def test_a_month_under_a_tariff(row):
-    """1 MW through January 2025 costs something, and no hour is left without a price."""
+    """1 MW through January 2026 costs something, and no hour is left without a price."""
     tariff = to_planning(parse_terms({**row, "hours_of_use_minimum": 0.0}))
-    start = datetime(2025, 1, 1, tzinfo=ZoneInfo(row["time_zone"]))
+    start = datetime(2026, 1, 1, tzinfo=ZoneInfo(row["time_zone"]))
     billed = compute_bill(tariff, MeteredLoad(start, 60, np.full(744, 1000.0)))
     assert billed.total > 1000
     assert "ENERGY_UNPRICED" not in {finding.code for finding in billed.findings}

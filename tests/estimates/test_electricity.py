@@ -358,6 +358,39 @@ class TestNamedTariff:
         assert answer["electricity"]["total"]["basis"] == answer["energy"]["facility_kwh"]["basis"]
 
 
+class TestHoursOfUse:
+    """Six days of 64 B200 under German grid fees, whose prices change at 2,500 hours of use."""
+
+    BOTH = "stadtwerke-malchow-de-medium-voltage-2025"
+
+    def ask(self, tariff_id, **site):
+        place = {"pue": 1.2, "time_zone": "Europe/Berlin", "electricity": {"tariff_id": tariff_id}}
+        return {
+            "model": {"source": "catalog", "id": "llama-2-70b"},
+            "cluster": {
+                "accelerator": {"source": "catalog", "id": "b200-sxm"},
+                "accelerator_count": 64,
+            },
+            "workload": {"kind": "training", "total_tokens": 100_000_000_000},
+            "starts_at": "2026-06-01T00:00:00+02:00",
+            "site": {**place, **site},
+        }
+
+    def test_a_meter_of_its_own_has_few(self):
+        answer = ask(shipped(), "utility-bill", self.ask(self.BOTH))
+        names = [line["name"] for line in answer["electricity"]["lines"]]
+        assert names == ["energy_price_below_2500_hours", "annual_demand_below_2500_hours"]
+
+    def test_beside_a_steady_load_it_has_many(self):
+        answer = ask(shipped(), "utility-bill", self.ask(self.BOTH, baseline_load=BASELINE))
+        names = [line["name"] for line in answer["electricity"]["lines"]]
+        assert names == ["energy_price_from_2500_hours", "annual_demand_from_2500_hours"]
+
+    def test_prices_for_many_alone_refuse_it(self):
+        asked = self.ask("swm-de-medium-voltage-2024")
+        assert refusal(shipped(), "utility-bill", asked) == ("HOURS_OF_USE", "/site/electricity/tariff_id")
+
+
 class TestExport:
     def rows(self, asked):
         question = UtilityBillExportRequest.model_validate_json(json.dumps(asked))

@@ -101,6 +101,30 @@ def test_the_bill_that_a_grid_operator_published():
     assert {warning["code"] for warning in answer["warnings"]} == {"TARIFF_NOTE"}
 
 
+@pytest.mark.parametrize(
+    ("energy_kwh", "amounts"),
+    [
+        (12.5e6, {"annual_demand_from_2500_hours": "595400.00", "energy_price_from_2500_hours": "136250.00"}),
+        (12e6, {"annual_demand_below_2500_hours": "107450.00", "energy_price_below_2500_hours": "600000.00"}),
+    ],
+)
+def test_the_hours_of_use_choose_the_price(energy_kwh, amounts):
+    """5,000 kW at 119.08 and 0.0109 from 2,500 hours on, at 21.49 and 0.05 below (Malchow, 2025)."""
+    load = {"kind": "annual", "year": 2025, "energy_kwh": energy_kwh, "peak_kw": 5000.0}
+    known = {"source": "catalog", "id": "stadtwerke-malchow-de-medium-voltage-2025"}
+    answer = bill({"tariff": known, "load": load})
+    assert {line["name"]: line["amount"]["amount"] for line in answer["lines"]} == amounts
+
+
+def test_a_demand_a_customer_and_an_energy_price():
+    """130 kW through June: 100.45, 130 x 12.14 and 93,600 x 0.16139 (Silicon Valley Power CB-1, 2026)."""
+    load = {"kind": "constant", "starts_at": "2026-06-01T00:00", "ends_at": "2026-07-01T00:00"}
+    known = {"source": "catalog", "id": "silicon-valley-power-cb1-2026"}
+    answer = bill({"tariff": known, "load": {**load, "interval_minutes": 15, "kw": 130.0}})
+    amounts = [line["amount"]["amount"] for line in answer["lines"]]
+    assert amounts == ["100.45", "1578.20", "15106.10"]
+
+
 def test_lines_sum_to_the_totals():
     answer = bill(EXAMPLE)
     by_period = defaultdict(Decimal)
