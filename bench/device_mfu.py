@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 from service.estimates.throughput import estimate_throughput
 from service.evidence.snapshot import build_shipped_snapshot
 from service.planning.errors import PlanningError
-from service.resolve.catalog import CatalogView, KnownAccelerator
+from service.resolve.catalog import CatalogView, KnownAccelerator, KnownSystem
 from service.schemas.estimates import ThroughputEstimateRequest
 
 ROOT: Final = Path(__file__).resolve().parent.parent
@@ -28,6 +28,18 @@ LARGE_MEMORY_BYTES: Final = 60e9
 """Memory from which a cluster trains the model of 70B, otherwise of 8B."""
 TOLERANCE: Final = 0.15
 """Share by which a figure may lie beyond the published ones and still be counted as within."""
+
+
+class Training(NamedTuple):
+    """A model, the sequences of a step and the tokens of each."""
+
+    model: str
+    batch: int
+    tokens: int
+
+
+ALONE: Final = Training("gpt2-medium", 512, 1024)
+"""Training of a machine of its own."""
 
 
 class DeviceRun(NamedTuple):
@@ -60,13 +72,45 @@ def find_precision(name: str) -> str | None:
     return published.get("precision") if published else None
 
 
+def is_clustered(known: KnownAccelerator, catalog: CatalogView) -> bool:
+    """Returns true unless every system that the accelerator comes in is a small machine without a network.
+
+    Of an accelerator without systems nobody knows: it counts among those of clusters. Slices of a torus are
+    systems of hundreds. Those with memory on their chips only are refused everywhere.
+    """
+    if known.accelerator.is_on_chip:
+        return False
+    return not known.systems or any(
+        system.links.inter_node_link_id or _count_joined(system, catalog) > min(BATCHES)
+        for system in known.systems
+    )
+
+
+def _count_joined(system: KnownSystem, catalog: CatalogView) -> int:
+    link = catalog.links.get(system.links.intra_node_link_id or "")
+    return max(system.accelerators_per_node, link.link.joined if link else 1)
+
+
 def ask_run(name: str, devices: int, catalog: CatalogView) -> DeviceRun:
-    """Returns the answer to a question that says model, devices and batch."""
+    """Returns the answer of a cluster to a question that says model, devices and batch."""
     model = choose_model(catalog.accelerators[name], devices)
+    return _ask(name, devices, Training(model, BATCHES[devices], SEQUENCE_TOKENS), catalog)
+
+
+def ask_alone(name: str, catalog: CatalogView) -> list[DeviceRun]:
+    """Returns the answers on one device and on all of its machine."""
+    known = catalog.accelerators[name]
+    most = max(system.accelerators_per_node for system in known.systems)
+    counts = sorted({1, most})
+    return [_ask(name, devices, ALONE, catalog) for devices in counts]
+
+
+def _ask(name: str, devices: int, training: Training, catalog: CatalogView) -> DeviceRun:
+    model = training.model
     workload: dict[str, Any] = {
         "kind": "training",
-        "sequence_length": SEQUENCE_TOKENS,
-        "global_batch_size": BATCHES[devices],
+        "sequence_length": training.tokens,
+        "global_batch_size": training.batch,
         "total_tokens": 10**11,
     }
     if (precision := find_precision(name)) is not None:
@@ -119,7 +163,10 @@ def judge(runs: list[DeviceRun], published: Mapping[str, Any] | None) -> str:
 
 def write_page(catalog: CatalogView) -> str:
     """Returns the page."""
-    runs = {name: ask_runs(name, catalog) for name in _list_names(catalog)}
+    names = list_names(catalog)
+    refused = [name for name in names if catalog.accelerators[name].accelerator.is_on_chip]
+    clustered = [name for name in names if is_clustered(catalog.accelerators[name], catalog)]
+    runs = {name: ask_runs(name, catalog) for name in clustered}
     lines = [_INTRODUCTION]
     lines.append("| accelerator | precision | 8 | 64 | 512 | published | compared |")
     lines.append("|---|---|---|---|---|---|---|")
@@ -134,12 +181,17 @@ def write_page(catalog: CatalogView) -> str:
             judge(found, published),
         ]
         lines.append(f"| {' | '.join(cells)} |")
-    lines += ["", "## Sources", ""]
+    lines += [_ALONE, "| accelerator | 1 | whole machine |", "|---|---|---|"]
+    for name in sorted(set(names) - set(clustered) - set(refused)):
+        answers = [run.text for run in ask_alone(name, catalog)]
+        lines.append(f"| `{name}` | {answers[0]} | {answers[1] if len(answers) > 1 else '-'} |")
+    lines += ["", _REFUSED.format(", ".join(f"`{name}`" for name in refused)), "## Sources", ""]
     lines += [f"- `{row['accelerator']}`: {row['source']} ({row['as_of']})" for row in PUBLISHED.values()]
     return "\n".join([*lines, ""])
 
 
-def _list_names(catalog: CatalogView) -> list[str]:
+def list_names(catalog: CatalogView) -> list[str]:
+    """Returns the ids of the accelerators."""
     return sorted({known.accelerator.id for known in catalog.accelerators.values()})
 
 
@@ -157,6 +209,18 @@ answer lies in the published range, up to {TOLERANCE:.0%} beyond it. "interval m
 has figures in common with the range: mostly no kernel of that device is measured in the reference set, and
 the interval is as wide as the kernels of other devices differ. A code in place of a figure is a gap: a link
 between nodes or a peak rate that nobody publishes, or a model that does not fit.
+"""
+_REFUSED: Final = """## Not modelled
+
+Weights of a model lie in the memory of many chips, under a schedule of a compiler, on {}.
+Questions about their rates are refused with `NOT_MODELLED`.
+"""
+_ALONE: Final = f"""
+## Machines of their own
+
+Cards of a workstation, systems on a chip and processors come in machines without a network for training: no
+system of theirs in the catalog has a link between nodes. One device, and all of a machine, train
+GPT-2 medium on {ALONE.batch} sequences of {ALONE.tokens:,} tokens.
 """
 
 

@@ -66,6 +66,8 @@ WAIT_SECONDS = 2.0
 """Longest time that a request waits for a snapshot as new as the revision that it sends."""
 
 _NUMBER_FORMATS = frozenset(NumberFormat)
+_ON_CHIP = "SRAM"
+"""Kind of a memory that lies on the chip."""
 
 
 _SHADOWED = "shadows_shipped_version"
@@ -139,6 +141,7 @@ def _build_accelerator(row: RowDocument) -> KnownAccelerator:
         power_limit_watts=row.get("power_limit_watts"),
         server=ReferenceServer(**server) if server else None,
         embodied_kg_co2e=_build_embodied(row.get("embodied_kg_co2e")),
+        is_on_chip=row.get("memory_kind") == _ON_CHIP,
     )
     systems = tuple(
         KnownSystem(each["name"], each["accelerators_per_node"], _build_links(row | each))

@@ -43,16 +43,17 @@ COMPUTE_FORMATS = {
     NumberFormat.TF32: (NumberFormat.TF32,),
     NumberFormat.FP16: (NumberFormat.FP16,),
     NumberFormat.BF16: (NumberFormat.BF16,),
-    NumberFormat.FP8: (NumberFormat.FP8, NumberFormat.BF16, NumberFormat.FP16),
-    NumberFormat.INT8: (NumberFormat.INT8, NumberFormat.BF16, NumberFormat.FP16),
-    NumberFormat.FP4: (NumberFormat.FP4, NumberFormat.BF16, NumberFormat.FP16),
-    NumberFormat.INT4: (NumberFormat.BF16, NumberFormat.FP16),
+    NumberFormat.FP8: (NumberFormat.FP8, NumberFormat.BF16, NumberFormat.FP16, NumberFormat.FP32),
+    NumberFormat.INT8: (NumberFormat.INT8, NumberFormat.BF16, NumberFormat.FP16, NumberFormat.FP32),
+    NumberFormat.FP4: (NumberFormat.FP4, NumberFormat.BF16, NumberFormat.FP16, NumberFormat.FP32),
+    NumberFormat.INT4: (NumberFormat.BF16, NumberFormat.FP16, NumberFormat.FP32),
 }
 """Modes in which weights of a format are multiplied: the first that the accelerator has.
 
 A device without the narrow unit widens the weights to 16 bits first (weight-only quantisation: Marlin,
 matmul_ogs of Triton), FP4 on units of FP8 too, since activations stay wide; INT4 has no dense unit in the
-current generations and is always widened.
+current generations and is always widened. A device without fast 16-bit units, such as a Tesla P40, widens
+them to FP32 (llama.cpp).
 """
 
 

@@ -18,9 +18,17 @@ also used for later generations).
 
 
 def find_host_link(catalog: CatalogView, name: str) -> Link | None:
-    """Returns the link between an accelerator and its host, or None if its generation is unknown."""
+    """Returns the link between an accelerator and its host, or None if its generation is unknown.
+
+    A card that reaches the others over PCI Express reaches the host over the same lanes, of which some cards
+    have eight; others have sixteen.
+    """
     known = catalog.accelerators.get(name)
-    link = catalog.links.get(f"pcie-{known.pcie_generation}-x16") if known else None
+    if known is None or known.pcie_generation is None:
+        return None
+    own = catalog.links.get(known.links.intra_node_link_id or "")
+    link = own if own and own.link.kind is LinkKind.PCIE else None
+    link = link or catalog.links.get(f"pcie-{known.pcie_generation}-x16")
     return link.link if link else None
 
 

@@ -1,5 +1,6 @@
 """`tools/catalog/add_accelerator`: the file of CONTRIBUTING becomes a row, and what is wrong is refused."""
 
+import importlib.util
 import json
 import re
 import shutil
@@ -31,11 +32,23 @@ def tree(tmp_path):
     return tmp_path
 
 
-def add(tree, row):
+def write(tree, row):
     file = tree / "row.json"
     file.write_text(row if isinstance(row, str) else json.dumps(row))
+    return file
+
+
+@pytest.fixture(scope="module")
+def tool():
+    spec = importlib.util.spec_from_file_location("add_accelerator", f"{TOOL}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def run(tree, row):
     return subprocess.run(
-        [TOOL, "--root", tree, file],
+        [TOOL, "--root", tree, write(tree, row)],
         capture_output=True,
         text=True,
         check=False,
@@ -51,7 +64,7 @@ def test_the_row_of_the_guide_is_added_in_its_place(tree):
     row = shown()
     link, machine = row["links"], row["machine"]
     before = {name: (tree / name).read_text(encoding="utf-8") for name in FILES}
-    done = add(tree, row)
+    done = run(tree, row)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.split() == list(FILES)
     rows = read(tree, ACCELERATORS)
@@ -65,19 +78,19 @@ def test_the_row_of_the_guide_is_added_in_its_place(tree):
     assert machines[:-1] == json.loads(before[CURVES])["calibration"]["operators"]["machines"]
 
 
-def test_only_the_lines_of_the_row_change(tree):
+def test_only_the_lines_of_the_row_change(tree, tool):
     before = {name: (tree / name).read_text(encoding="utf-8").splitlines() for name in FILES}
-    assert add(tree, shown()).returncode == 0
+    tool.add_accelerator(write(tree, shown()), tree)
     for name, lines in before.items():
         kept = iter((tree / name).read_text(encoding="utf-8").splitlines())
         missing = [line for line in lines if not any(each in {line, f"{line},"} for each in kept)]
         assert missing == [], name
 
 
-def test_a_row_alone_is_one_file(tree):
+def test_a_row_alone_is_one_file(tree, tool):
     row = {name: value for name, value in shown().items() if name not in {"links", "machine"}}
     row["intra_node_link_id"] = "pcie-5-x16"
-    assert add(tree, row).stdout.split() == [ACCELERATORS]
+    assert tool.add_accelerator(write(tree, row), tree) == [ACCELERATORS]
 
 
 def without(row, *names):
@@ -109,16 +122,18 @@ def without(row, *names):
         (lambda row: {**row, "machine": {"cores": 10}}, "/machine/cores: not known"),
     ],
 )
-def test_what_is_wrong_is_named_and_nothing_is_written(tree, change, said):
+def test_what_is_wrong_is_named_and_nothing_is_written(tree, tool, change, said):
     row = shown()
     row["sources"][0]["pointers"] += ["/memory_reported_bytes"] if said == "/memory_reported_bytes" else []
     before = {name: (tree / name).read_bytes() for name in FILES}
-    done = add(tree, change(row))
-    assert done.returncode == 1
-    assert said in done.stderr
+    with pytest.raises(tool.Refusal) as refused:
+        tool.add_accelerator(write(tree, change(row)), tree)
+    assert said in str(refused.value)
     assert {name: (tree / name).read_bytes() for name in FILES} == before
 
 
 def test_adding_twice_is_refused(tree):
-    assert add(tree, shown()).returncode == 0
-    assert "a name of" in add(tree, without(shown(), "links")).stderr
+    assert run(tree, shown()).returncode == 0
+    again = run(tree, without(shown(), "links"))
+    assert (again.returncode, again.stdout) == (1, "")
+    assert again.stderr == f"{shown()['id']}: a name of {shown()['id']}\n"

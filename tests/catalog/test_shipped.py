@@ -126,10 +126,12 @@ def test_rates_are_dense_and_in_order():
 
 
 def test_reported_memory_lies_below_its_label():
+    """A system on a chip leaves a third or a quarter of its memory to the processor."""
     for row in rows("accelerators"):
         if "memory_reported_bytes" in row:
             share = row["memory_reported_bytes"] / (row["memory_label_gb"] * 2**30)
-            assert 0.9 < share <= 1.0, row["id"]
+            least = 0.6 if row.get("form_factor") == "system on a chip" else 0.9
+            assert least < share <= 1.0, row["id"]
 
 
 def test_models_are_the_published_ones():

@@ -206,6 +206,14 @@ def test_pairs_of_a_mesh_have_one_wire():
     assert bus_bandwidth(Collective.ALL_REDUCE, GB, 8, reduced(GB, 8, 8, on)) == pytest.approx(448e9)
 
 
+@pytest.mark.parametrize(("kind", "wires"), [(LinkKind.HCCS, 1), (LinkKind.NVLINK, 7)])
+def test_two_devices_of_a_link_without_switches_have_one_wire(kind, wires):
+    curves = load_reference_curves().links.value
+    on = build_fabric(cluster(link=Link(kind, 196e9, joined=8)), curves)
+    pair = bus_bandwidth(Collective.ALL_REDUCE, GB, 2, reduced(GB, 2, 2, on))
+    assert pair == pytest.approx(wires * 28e9 * curves.links[kind].rate, rel=0.1)
+
+
 # --- reduction in the switches ----------------------------------------------------------------------------
 
 

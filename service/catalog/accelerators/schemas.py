@@ -68,7 +68,7 @@ class AcceleratorRequest(RowInput):
     memory_label_reading: MemoryLabelReading | MISSING = MISSING
     """Unit of the label: `binary` counts 2^30 bytes, `decimal` counts 10^9 bytes."""
     memory_kind: Text | MISSING = MISSING
-    """Kind of its memory, such as HBM3e."""
+    """Kind of its memory, such as HBM3e. Rates are refused where it is SRAM, on the chip only."""
     memory_reported_bytes: PositiveInteger | MISSING = MISSING
     """Memory that the driver reports to a process."""
     memory_bandwidth_bytes_per_second: Positive | MISSING = MISSING

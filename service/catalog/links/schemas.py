@@ -21,6 +21,7 @@ LinkKind = TypeAliasType(
         "infinity_fabric",
         "ici",
         "neuronlink",
+        "hccs",
         "c2c",
     ],
 )

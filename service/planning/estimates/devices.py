@@ -21,8 +21,16 @@ def compute_peak(
 ) -> tuple[NumberFormat, float]:
     """Returns the format in which the workload multiplies on the accelerator, and its dense rate in FLOP/s.
 
-    Raises :class:`PlanningError` where the accelerator has no known rate of such a format.
+    Raises :class:`PlanningError` where the accelerator has no known rate of such a format, or where nothing
+    here describes how it runs.
     """
+    if cluster.accelerator.is_on_chip:
+        raise PlanningError(
+            "NOT_MODELLED",
+            "/cluster/accelerator",
+            f"{cluster.accelerator.id} has memory on its chips only: a model lies on as many as hold it, and"
+            " a compiler schedules what passes between them, which is not modelled",
+        )
     if isinstance(workload, TrainingWorkload):
         formats: tuple[NumberFormat, ...] = (workload.recipe.compute,)
         pointer = "/workload/precision"

@@ -34,6 +34,8 @@ class Accelerator:
     server: ReferenceServer | None = None
     embodied_kg_co2e: Quantity | None = None
     """Emissions of making one accelerator."""
+    is_on_chip: bool = False
+    """True if its only memory is on the chip, so that many of them hold a model in a compiled schedule."""
 
     def find_peak(self, *formats: NumberFormat) -> tuple[NumberFormat, float] | None:
         """Returns the first of ``formats`` that this accelerator has a known rate for, with the rate."""

@@ -18,10 +18,11 @@ class LinkKind(StrEnum):
     INFINITY_FABRIC = "infinity_fabric"
     ICI = "ici"
     NEURONLINK = "neuronlink"
+    HCCS = "hccs"
     C2C = "c2c"
 
 
-MESHES: Final = frozenset({LinkKind.INFINITY_FABRIC})
+MESHES: Final = frozenset({LinkKind.INFINITY_FABRIC, LinkKind.HCCS})
 """Links without a switch: a device reaches each other one over a separate wire, so that a group of fewer
 
 devices than are joined has only the wires between its members.
