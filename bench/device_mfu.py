@@ -150,12 +150,14 @@ def meets(run: DeviceRun, published: Mapping[str, Any]) -> bool:
 
 
 def judge(runs: list[DeviceRun], published: Mapping[str, Any] | None) -> str:
-    """Returns how the answers compare with what was published."""
+    """Returns how the answers compare with what was published, for as many devices as that was."""
     answered = [run for run in runs if run.utilization is not None]
     if not answered:
         return "gap"
     if published is None:
         return "nothing published found"
+    least = published.get("least_devices", 0)
+    answered = [run for run in answered if run.devices >= least]
     if all(is_within(run, published) for run in answered):
         return "within"
     return "interval meets" if all(meets(run, published) for run in answered) else "apart"

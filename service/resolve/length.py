@@ -77,6 +77,10 @@ def _is_searched(question: MemoryEstimateRequest | RunEstimateRequest) -> bool:
     return question.scaling is not MISSING or question.solver.kind != "analytic"
 
 
+_RULED = {"overlap_expert_communication"}
+"""Open members of a layout that a rule fills without a search."""
+
+
 def _has_open_layout(question: MemoryEstimateRequest | RunEstimateRequest) -> bool:
     """Returns true if the layout of a service or of a training run, or a member of it, is searched."""
     workload, layout, cluster = question.workload, question.parallelism, question.cluster
@@ -85,7 +89,7 @@ def _has_open_layout(question: MemoryEstimateRequest | RunEstimateRequest) -> bo
     if not isinstance(workload, TrainingWorkloadInput):
         return layout is MISSING and cluster.accelerator_count > 1
     if layout is not MISSING:
-        return bool(find_unstated(layout))
+        return bool(find_unstated(layout) - _RULED)
     parts = (workload.micro_batch_size, workload.gradient_accumulation_steps)
     return workload.global_batch_size is not MISSING or all(each is MISSING for each in parts)
 

@@ -52,7 +52,7 @@ class TestOffers:
         answer = ask(snapshot, "cost", self.offer("crusoe-h100-sxm-80gb-on-demand"))
         (line,) = answer["lines"]
         assert line["unit_price"] == usd("3.9")
-        assert "crusoe-h100-sxm-80gb-on-demand of 2026-09-20" in line["source"]
+        assert "crusoe-nvidia-h100-80gb-hgx-on-demand of 2026-09-20" in line["source"]
         assert answer["total"]["basis"] == "assumed"
         assert {"offer", "accelerator"} <= {source["kind"] for source in answer["evidence"]["sources"]}
 
