@@ -25,7 +25,7 @@ from accuracy.shapes import model_references
 from service.evidence.measured import MeasuredOperation
 from service.planning.hardware.cluster import memory_capacity
 from service.planning.quantity import Quantity
-from service.resolve.catalog import CatalogView
+from service.resolve.catalog import CatalogView, KnownAccelerator
 
 Question = Mapping[str, Any]
 MOST_QUESTIONS = 12
@@ -77,12 +77,19 @@ def _is_laid_out_by_service(row: MeasuredRow, metric: MeasuredMetric) -> bool:
     return devices > 1 and sequences_of_step(row) is not None
 
 
+def _find_accelerator(row: MeasuredRow, catalog: CatalogView) -> KnownAccelerator | None:
+    """Returns the accelerator of a row; None for a label, which is no name of the catalog."""
+    if row.accelerator_id.startswith("?"):
+        return None
+    return catalog.accelerators.get(row.accelerator_id)
+
+
 def _workloads(
     row: MeasuredRow, arrangement: ServingArrangement, run: Mapping[str, MeasuredRow], catalog: CatalogView
 ) -> list[dict[str, Any]]:
     if row.kind == "training":
         return list(training_workloads(row, arrangement.parallelism))
-    part = catalog.accelerators.get(row.accelerator_id)
+    part = _find_accelerator(row, catalog)
     generation = part.accelerator.generation if part else None
     workloads = serving_workloads(row, run, generation)
     if not arrangement.disaggregated:
@@ -177,7 +184,7 @@ def _clusters(
 ) -> Sequence[Mapping[str, Any] | None]:
     if metric.whole:
         return [None]
-    known = row.accelerator_id in catalog.accelerators
+    known = _find_accelerator(row, catalog) is not None
     speed = metric.operation is MeasuredOperation.THROUGHPUT
     if known and (speed or facts.device_bytes(row) is None):
         accelerator = {"source": "catalog", "id": row.accelerator_id}

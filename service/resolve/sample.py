@@ -106,6 +106,15 @@ def resolve_training_sample(
     return SampledWorkload(found, workload._replace(sequence_length=1), sample)
 
 
+def _note_tokens_alone(missing: PlanningError, notes: AnswerNotes) -> None:
+    """Warns that requests without a sample are tokens that the decoder reads, without a pass of a tower."""
+    detail = (
+        "input_tokens are all tokens that the decoder reads, those of images included; work and memory of a "
+        f"tower while it runs are not counted: {missing.detail}"
+    )
+    notes.warn("TOKENS_ALONE_COUNTED", missing.pointer, detail)
+
+
 def resolve_inference_sample(
     profile: ModelProfile, workload: InferenceWorkload, asked: InferenceWorkloadInput, notes: AnswerNotes
 ) -> SampledWorkload[InferenceWorkload]:
@@ -122,9 +131,13 @@ def resolve_inference_sample(
     try:
         found = forward_pass(architecture, sample, decodes=profile.generates)
     except PlanningError as error:
-        if error.code in _NOT_OF_THE_SAMPLE:
-            return SampledWorkload(profile, workload, unknown=_relocate_error(error))
-        raise _relocate_error(error) from error
+        if error.code not in _NOT_OF_THE_SAMPLE:
+            raise _relocate_error(error) from error
+        missing: PlanningError | None = _relocate_error(error)
+        if profile.generates and not profile.encodes and asked.sample is MISSING:
+            _note_tokens_alone(_relocate_error(error), notes)
+            missing = None
+        return SampledWorkload(profile, workload, unknown=missing)
     if not profile.generates:
         if workload.rules.name is not None:
             detail = "engines serve models that decode tokens; a forward pass of this model is estimated"

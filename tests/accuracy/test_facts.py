@@ -63,7 +63,7 @@ def test_a_label_outside_the_catalog_is_asked_with_its_doubt(asked):
     cells = SERVED | {"metric": "fits", "unit_si": "bool", "value_si": "0", "notes": ""}
     sizes = [
         question["cluster"]["accelerator"]["specification"]["memory_bytes"]
-        for question in asked(**cells | {"accelerator_id": "?rtx-1080-10gb"})
+        for question in asked(**cells | {"accelerator_id": "?rtx-3080-10gb"})
     ]
     assert len(sizes) == 3
     assert sizes[1] < sizes[0] < sizes[2] <= 10 * 2**30

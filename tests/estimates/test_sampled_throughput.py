@@ -124,3 +124,18 @@ def test_recomputation_of_a_tower_is_one_more_forward_pass_of_its_blocks():
     assert "recomputation" not in times["none"]
     assert times["full"]["recomputation"] == pytest.approx(times["full"]["forward"], rel=0.1)
     assert "DOES_NOT_FIT" not in codes(answer["warnings"])
+
+
+def test_a_model_that_sees_is_served_text_alone_unless_pictures_are_given():
+    asked = {"kind": "inference", "input_tokens": 1000, "output_tokens": 200, "concurrency": 16}
+    question = {
+        "model": {"source": "catalog", "id": "qwen3-vl-8b"},
+        "workload": asked,
+        "cluster": {"accelerator": {"source": "catalog", "id": "h100-sxm"}, "accelerator_count": 1},
+    }
+    alone = ask(shipped(), "throughput", question)
+    pictured = {**asked, "sample": {"height": 1024, "width": 1024, "images": 1}}
+    seen = ask(shipped(), "throughput", {**question, "workload": pictured})
+    assert "TOKENS_ALONE_COUNTED" in codes(alone["warnings"])
+    assert "TOKENS_ALONE_COUNTED" not in codes(seen["warnings"])
+    assert alone["output_tokens_per_second"]["value"] > 1.1 * seen["output_tokens_per_second"]["value"] > 0

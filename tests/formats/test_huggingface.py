@@ -294,6 +294,8 @@ def test_layer_types_must_name_every_layer():
     ],
 )  # fmt: skip
 def test_the_groups_that_the_experts_of_a_token_lie_in(config, groups):
-    layers = [layer for block in import_config(config).architecture.layers for layer in getattr(block, "layers", ())]
+    layers = [
+        layer for block in import_config(config).architecture.layers for layer in getattr(block, "layers", ())
+    ]
     experts = [layer for layer in layers if isinstance(layer, MixtureOfExperts)]
     assert {(layer.expert_groups, layer.groups_per_token) for layer in experts} == {groups}

@@ -377,10 +377,6 @@ class TestPieces:
             ),
             ({"concurrency": 1, "model": "bert-base"}, ("NOT_MODELLED", "/model")),
             (
-                {"concurrency": 1, "model": "qwen3-vl-8b"},
-                ("SAMPLE_FIELD_MISSING", "/workload/sample/height"),
-            ),
-            (
                 {"concurrency": 1, "model": {"source": "parameter_count", "parameter_count": 10**9}},
                 ("ARCHITECTURE_REQUIRED", "/model"),
             ),

@@ -239,7 +239,10 @@ class TestRefused:
             (
                 {
                     "owned": [
-                        {**OWN, "cluster": {**NODE, "intra_node_link": {"source": "catalog", "id": "no-link"}}}
+                        {
+                            **OWN,
+                            "cluster": {**NODE, "intra_node_link": {"source": "catalog", "id": "no-link"}},
+                        }
                     ]
                 },
                 ("UNKNOWN_REFERENCE", "/owned/0/cluster/intra_node_link/id"),
