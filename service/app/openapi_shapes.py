@@ -31,6 +31,7 @@ from service.schemas import (
     plan_answers,
     run_answers,
     serving_answers,
+    summary,
     tariff_bills,
 )
 from service.schemas import frontier as frontier_shapes
@@ -190,6 +191,7 @@ def describe_members(schemas: dict[str, Any]) -> None:
     documented = _read_member_docs(
         *parts,
         *shapes,
+        summary,
         plan_answers,
         fleet_plans,
         events,

@@ -38,6 +38,7 @@ from service.catalog.tariffs.tables import TariffRow
 from service.catalog.token_prices import schemas as token_prices
 from service.catalog.token_prices.service import check_prices
 from service.catalog.token_prices.tables import TokenPriceRow
+from service.kit.database.search import fold_case
 from service.kit.http.pages import NextPageToken
 from service.schemas.base import StrictModel
 from service.schemas.patches import build_patch_shape
@@ -85,6 +86,12 @@ class Resource:
         """Name of the resource, in the plural."""
         name: str = self.table.__tablename__
         return name
+
+    def has_words(self, document: RowDocument, text: str) -> bool:
+        """Returns true if a row has every word of ``text`` where a list searches for it."""
+        members = (document.get(name, "") for name in ("id", "name", *self.searched))
+        searched = fold_case(" ".join(map(str, (*members, *document.get("aliases", ())))))
+        return all(word in searched for word in fold_case(text).split())
 
     def list_references(self, document: RowDocument) -> Iterator[RowReference]:
         """Yields the ids of other rows that a row holds."""

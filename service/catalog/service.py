@@ -280,6 +280,21 @@ def _list_names(document: RowDocument) -> set[str]:
     return {normalize_name(name) for name in (document["id"], *document.get("aliases", []))}
 
 
+def search_documents(
+    session: Session | None, resource: Resource, tenant_id: str, text: str
+) -> list[RowDocument]:
+    """Returns the rows that a tenant sees and that have every word of ``text``, by id.
+
+    Without a session they are the shipped ones.
+    """
+    if session is None:
+        shipped = list_shipped_documents()[resource.name]
+        rows: Iterable[RowDocument] = ({**row, **resource.derive(row)} for row in shipped)
+    else:
+        rows = repository.list_visible_rows(session, resource, tenant_id)
+    return sorted((row for row in rows if resource.has_words(row, text)), key=lambda row: str(row["id"]))
+
+
 def list_own_documents(session: Reader, tenant_id: str) -> DocumentsByNoun:
     """Returns every live row of a tenant's own. Rows of the tenant ``shipped`` come with the service."""
     return {

@@ -9,11 +9,13 @@ import threading
 import time
 from collections.abc import Mapping
 from enum import StrEnum
+from importlib.metadata import version
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from service.cli import ask as ask_cli
 from service.cli import diff as diff_cli
 from service.cli import evidence, offers
 from service.cli import operator as operator_cli
@@ -24,7 +26,7 @@ from service.worker.errors import WorkerError
 if TYPE_CHECKING:
     from service.app.settings import Settings
 
-app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
+app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False)
 
 app.add_typer(operator_cli.app)
 app.add_typer(evidence.app, name="evidence")
@@ -32,6 +34,11 @@ app.add_typer(offers.app, name="offers")
 app.add_typer(worker, name="worker")
 app.command()(plan_cli.plan)
 app.command()(diff_cli.diff)
+app.command()(ask_cli.fit)
+app.command()(ask_cli.speed)
+app.command()(ask_cli.cost)
+app.command()(ask_cli.gpus)
+app.add_typer(ask_cli.models, name="models")
 
 START_SECONDS = 30.0
 ACCEPTS_PER_TURN = 16
@@ -39,8 +46,6 @@ GRACEFUL_SECONDS = 6
 """Seconds for open requests after the signal to stop; supervisors usually kill after ten seconds."""
 
 
-DOES_NOT_FIT = 3
-"""Exit status of an estimate whose answer says that it does not fit."""
 NEEDS_SERVER = "this command needs the server extra, which is not installed: pip install 'ironlaw[server]'"
 
 
@@ -53,8 +58,27 @@ class EstimateOperation(StrEnum):
     UTILITY_BILL = "utility-bill"
 
 
+def _print_version(*, asked: bool) -> None:
+    if asked:
+        from service.planning import METHOD_VERSION  # noqa: PLC0415
+
+        typer.echo(f"ironlaw {version('ironlaw')}, method {METHOD_VERSION}")
+        raise typer.Exit
+
+
 @app.callback()
-def root() -> None:
+def root(
+    *,
+    _asked: Annotated[
+        bool,
+        typer.Option(
+            "--version",
+            callback=lambda asked: _print_version(asked=asked),
+            is_eager=True,
+            help="Print the version and exit.",
+        ),
+    ] = False,
+) -> None:
     """Capacity planning for machine learning."""
     # Modules, routes and answers are trees without cycles: collecting often is a sixth of a start; walking
     # the catalog at every collection took a third of the time of a batch.
@@ -252,7 +276,7 @@ def _print_estimate(text: bytes, operation: EstimateOperation | None) -> int:
             typer.echo(f"  {field.pointer or 'the question'}: {field.detail} ({field.code})", err=True)
         return 1
     print_answer(answered)
-    return 0 if _fits(answered) else DOES_NOT_FIT
+    return 0 if _fits(answered) else ask_cli.DOES_NOT_FIT
 
 
 def _fits(answered: Mapping[str, Any]) -> bool:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import httpx
     from rich.progress import Progress, TaskID
 
+    from service.kit.database.engine import Database
     from service.kit.http.problems import Problem
     from service.plans.service import PreparedSearch
     from service.plans.space import SearchOutcome, SearchPiece
@@ -198,19 +199,28 @@ def to_refusal(problem: "Problem") -> PlanRefusedError:
     return PlanRefusedError(f"ironlaw: {problem.detail}", *fields)
 
 
-def load_local_catalog() -> "CatalogView":
-    """Returns the catalog of the configured database, or the shipped one if there is no database yet."""
+def open_local_database() -> "Database | None":
+    """Returns the configured database, whose schema must be current; None if there is none yet."""
     from service.app.settings import Settings  # noqa: PLC0415  # needs the extra `server`
     from service.app.storage import check_schema  # noqa: PLC0415
-    from service.evidence.snapshot import SnapshotStore, build_shipped_snapshot  # noqa: PLC0415
     from service.kit.database.engine import Database  # noqa: PLC0415
-    from service.kit.security.principals import DEFAULT_TENANT  # noqa: PLC0415
 
     settings = Settings()
     if not settings.database_url and not (settings.data_dir / "ironlaw.db").exists():
-        return build_shipped_snapshot()
+        return None
     database = Database(settings.database)
     check_schema(database)
+    return database
+
+
+def load_local_catalog() -> "CatalogView":
+    """Returns the catalog of the configured database, or the shipped one if there is no database yet."""
+    from service.evidence.snapshot import SnapshotStore, build_shipped_snapshot  # noqa: PLC0415
+    from service.kit.security.principals import DEFAULT_TENANT  # noqa: PLC0415
+
+    database = open_local_database()
+    if database is None:
+        return build_shipped_snapshot()
     store = SnapshotStore(database)
     store.refresh()
     return store.get_current(DEFAULT_TENANT)
@@ -366,13 +376,16 @@ def _delete_plan(client: "httpx.Client", location: str) -> None:
         typer.echo(f"ironlaw: {location} was not deleted: HTTP status {response.status_code}", err=True)
 
 
-def read_answer(response: "httpx.Response") -> dict[str, Any]:
-    """Returns the body of a response, or raises :class:`PlanRefusedError` with its problem."""
+def read_answer(response: "httpx.Response", member: str = "state") -> dict[str, Any]:
+    """Returns the body of a response, which has ``member``.
+
+    Raises :class:`PlanRefusedError` with its problem.
+    """
     try:
         body = response.json()
     except ValueError:
         body = {}
-    if response.is_success and isinstance(body, dict) and "state" in body:
+    if response.is_success and isinstance(body, dict) and member in body:
         return body
     problem = body if isinstance(body, dict) else {}
     fields = (

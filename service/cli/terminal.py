@@ -1,6 +1,6 @@
 """Answers as tables with bars, for people at a terminal."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
 from typing import Any, NamedTuple
 
@@ -50,6 +50,12 @@ def _find_unit(name: str, value: float) -> tuple[str, _Unit]:
     if name == "seconds" or (name.endswith("_seconds") and not name.endswith("_per_second")):
         unit = next((time for time in _TIMES if abs(value) >= time.size), _TIMES[-1])
         return name.removesuffix("_seconds"), unit
+    if name.endswith("_bytes_per_second"):
+        return name.removesuffix("_bytes_per_second"), _Unit("GB/s", 1e9)
+    if name.endswith("_watts"):
+        return name.removesuffix("_watts"), _Unit("W")
+    if name.endswith("_gb"):
+        return name.removesuffix("_gb"), _Unit("GB")
     if name.endswith("_kg_co2e"):
         return name.removesuffix("_kg_co2e"), _Unit("kg CO2e")
     head, _, suffix = name.rpartition("_")
@@ -159,3 +165,74 @@ def render_answer(answer: Mapping[str, Any]) -> Group:
 def print_answer(answer: Mapping[str, Any]) -> None:
     """Print an answer."""
     Console(width=None, highlight=False).print(render_answer(answer))
+
+
+_SUMMED = {
+    "fit": "memory",
+    "users": "full_context",
+    "speed": "throughput",
+    "price": "cost",
+    "bill": "utility_bill",
+}
+"""Full requests of the sections of a summary."""
+
+
+def print_summary(answer: Mapping[str, Any], sections: Iterable[str]) -> None:
+    """Print some sections of a summary, with what was filled in and what is missing."""
+    table = Table(box=None, pad_edge=False)
+    table.add_column("figure")
+    table.add_column("value", justify="right", no_wrap=True)
+    table.add_column("80% interval", justify="right", no_wrap=True)
+    table.add_column("basis", no_wrap=True)
+    named = list(sections)
+    for name in named:
+        for row in _list_rows(answer.get(name, {}), *([] if name == "fit" else [name])):
+            table.add_row(*row)
+    title = f"{answer['model_id']} on {answer['accelerator_count']} x {answer['accelerator_id']}"
+    notes = Text("\n".join(_list_summary_notes(answer, named)), style="dim")
+    _open_console().print(Group(Text(title), table, "", notes))
+
+
+def _list_summary_notes(answer: Mapping[str, Any], sections: Iterable[str]) -> Iterator[str]:
+    beginnings = tuple(f"/requests/{_SUMMED[name]}/" for name in sections)
+    for gap in answer["gaps"]:
+        if gap["pointer"].split("/")[1] in sections:
+            yield f"unknown {gap['pointer']}: {gap['detail']}"
+    filled = [
+        f"{default['pointer'].rpartition('/')[2]} {default['value']}"
+        for default in answer["defaults"]
+        if default["pointer"].startswith(beginnings)
+    ]
+    if filled:
+        yield f"filled in: {', '.join(filled)}"
+    for warning in answer["warnings"]:
+        if warning["pointer"].startswith(beginnings):
+            yield f"note {warning['pointer']}: {warning['detail']}"
+    evidence = answer["evidence"]
+    yield f"catalog revision {evidence['catalog_revision']}, method {evidence['method_version']}"
+
+
+def print_rows(rows: Iterable[Mapping[str, Any]], columns: Iterable[str]) -> None:
+    """Print some members of rows of the catalog as a table."""
+    table = Table(box=None, pad_edge=False)
+    names = list(columns)
+    for name in names:
+        table.add_column(_format_title(_find_unit(name, 0.0)[0]), no_wrap=name == "id")
+    for row in rows:
+        table.add_row(*(_format_cell(name, row.get(name)) for name in names))
+    _open_console().print(table)
+
+
+def _format_cell(name: str, value: object) -> str:
+    if isinstance(value, int | float):
+        return format_in_unit(name, value)
+    return "" if value is None else str(value)
+
+
+_PIPE_WIDTH = 240
+
+
+def _open_console() -> Console:
+    """Opens standard output: as wide as the terminal, and in a pipe wide enough to cut nothing."""
+    console = Console(highlight=False)
+    return console if console.is_terminal else Console(highlight=False, width=_PIPE_WIDTH)

@@ -16,6 +16,7 @@ from service.estimates import (
     power_cap,
     shift,
     site_comparison,
+    summary,
     tariff_bill,
     throughput,
     utility_bill,
@@ -61,6 +62,7 @@ from service.schemas.estimates import (
     UtilityBillRequest,
 )
 from service.schemas.frontier import ThroughputFrontier, ThroughputFrontierRequest
+from service.schemas.summary import SummaryEstimate, SummaryRequest
 from service.schemas.tariff_bills import TariffBill, TariffBillRequest
 from service.schemas.what_if import (
     PowerCapEstimate,
@@ -130,6 +132,13 @@ def _write_answers(operation: str, questions: Sequence[StrictModel], snapshot: C
             write(answer_question(estimator, question, snapshot, f"/requests/{position}", allowed))
         )
     return RenderedJson(b'{"results":[' + b",".join(results) + b"]}")
+
+
+@router.post("/summary")
+async def estimate_summary(question: SummaryRequest, request: Request) -> SummaryEstimate:
+    """Estimates fit, users, speed, price and bill of a model on hardware, from a few members."""
+    found: SummaryEstimate = await _answer_later(summary.estimate_summary, question, request)
+    return found
 
 
 @router.post("/memory")

@@ -10,10 +10,12 @@ from service.estimates.power_cap import estimate_power_cap
 from service.estimates.service import ESTIMATES
 from service.estimates.shift import estimate_shift
 from service.estimates.site_comparison import compare_sites
+from service.estimates.summary import estimate_summary
 from service.estimates.tariff_bill import bill_tariff
 from service.evidence.snapshot import build_shipped_snapshot
 from service.schemas.estimates import CostComparisonRequest
 from service.schemas.frontier import ThroughputFrontierRequest
+from service.schemas.summary import SummaryRequest
 from service.schemas.tariff_bills import TariffBillRequest
 from service.schemas.what_if import PowerCapEstimateRequest, SiteComparisonRequest, StartShiftEstimateRequest
 
@@ -299,7 +301,13 @@ _CAPPED: Final[dict[str, Any]] = {
     "site": _METERED,
     "power_caps_watts": [600.0, 500.0, 400.0],
 }
+_SUMMED: Final[dict[str, Any]] = {
+    "model": "Qwen/Qwen3-32B",
+    "hardware": "2xl40s",
+    "goal": {"kind": "serve", "context_tokens": 32768},
+}
 EXAMPLES: Final[dict[str, dict[str, Any]]] = {
+    "estimate_summary": _SUMMED,
     "estimate_memory": _SERVED,
     "estimate_memory_batch": {"requests": [_SERVED, _TRAINED]},
     "estimate_throughput": _SERVED,
@@ -348,8 +356,10 @@ def build_answers() -> dict[str, Any]:
     charged = TariffBillRequest.model_validate_json(json.dumps(EXAMPLES["bill_tariff"]))
     shifted = StartShiftEstimateRequest.model_validate_json(json.dumps(_SHIFTED))
     sited = SiteComparisonRequest.model_validate_json(json.dumps(_SITED))
+    summed = SummaryRequest.model_validate_json(json.dumps(_SUMMED))
     held = PowerCapEstimateRequest.model_validate_json(json.dumps(_CAPPED))
     return answered | {
+        "estimate_summary": estimate_summary(summed, catalog),
         "estimate_utility_bill_shift": estimate_shift(shifted, catalog),
         "estimate_utility_bill_comparison": compare_sites(sited, catalog),
         "estimate_utility_bill_power_cap": estimate_power_cap(held, catalog),

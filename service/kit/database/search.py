@@ -13,6 +13,11 @@ _LOWER = str.maketrans(ascii_uppercase, ascii_lowercase)
 _LIST_MARKS = '[]",'
 
 
+def fold_case(text: str) -> str:
+    """Returns a text with the letters A to Z in lower case, as searches compare it."""
+    return text.translate(_LOWER)
+
+
 class _LowerAscii(FunctionElement[str]):
     """A text with the letters A to Z in lower case. Other letters differ between databases and locales."""
 
@@ -45,5 +50,5 @@ def build_search(text: str, columns: Iterable[ColumnElement[Any]]) -> Iterator[C
         part = func.coalesce(column, "")
         joined = part if joined is None else joined.op("||")(" ").op("||")(part)
     if joined is not None:
-        for word in dict.fromkeys(text.translate(_LOWER).split()):
+        for word in dict.fromkeys(fold_case(text).split()):
             yield _LowerAscii(joined).contains(word, autoescape=True)

@@ -1,0 +1,191 @@
+"""Full requests of a summary: what its few members leave open is filled by one rule each."""
+
+import math
+import re
+from typing import Any, Final, NamedTuple
+
+from pydantic import MISSING
+
+from service.planning.errors import PlanningError
+from service.resolve.catalog import CatalogView, KnownAccelerator, KnownModel, KnownOffer, resolve_row
+from service.resolve.offer_age import is_used_by_id_only
+from service.schemas.estimates import (
+    CostEstimateRequest,
+    MemoryEstimateRequest,
+    ThroughputEstimateRequest,
+    UtilityBillRequest,
+)
+from service.schemas.rental import Rental
+from service.schemas.summary import MOST_ACCELERATORS, ServingGoal, SummaryRequest, TrainingGoal
+from service.schemas.workloads import WeightFormatName
+
+_PROMPT_TOKENS: Final = 1024
+_SEQUENCE_TOKENS: Final = 4096
+_COUNTED: Final = re.compile(r"([1-9][0-9]{0,5}) ?[xX] ?(.+)")
+_WIDTHS: Final = ("fp32", "fp16", "bf16", "fp8", "int8", "fp4", "int4")
+
+
+class SummaryQuestions(NamedTuple):
+    """Full requests of a summary, and the rows that it names."""
+
+    model_id: str
+    accelerator_id: str
+    accelerator_count: int
+    memory: MemoryEstimateRequest
+    full_context: MemoryEstimateRequest | None
+    context_tokens: int | None
+    throughput: ThroughputEstimateRequest
+    cost: CostEstimateRequest
+    utility_bill: UtilityBillRequest
+
+
+class _Hardware(NamedTuple):
+    """Accelerators that a text names, and the name without its count."""
+
+    name: str
+    row: KnownAccelerator
+    number: int
+
+
+def build_questions(question: SummaryRequest, catalog: CatalogView) -> SummaryQuestions:
+    """Returns the full requests of a summary.
+
+    Raises :class:`PlanningError` for a name that no row or more than one has, and for an unknown format.
+    """
+    model: KnownModel = resolve_row(catalog.models, question.model, "/model")
+    hardware = _read_hardware(question.hardware, catalog)
+    goal = question.goal
+    cluster = {
+        "accelerator": {"source": "catalog", "id": hardware.name},
+        "accelerator_count": hardware.number,
+    }
+    asked: dict[str, Any] = {"model": {"source": "catalog", "id": question.model}, "cluster": cluster}
+    full_context = context_tokens = None
+    if isinstance(goal, TrainingGoal):
+        work = run = _build_training(goal, model)
+    else:
+        work = _build_serving(goal, model)
+        run = work | {"horizon": {"duration_seconds": question.hours * 3600.0}}
+        if model.profile.generates:
+            context_tokens = _resolve_context(goal, model, work)
+            whole = work | {"input_tokens": max(1, context_tokens - goal.output_tokens), "concurrency": 1}
+            full_context = _build_request(MemoryEstimateRequest, asked | {"workload": whole})
+    paid = asked | {"workload": run}
+    rental = question.rental if question.rental is not MISSING else _choose_rental(hardware, catalog)
+    paid |= {"rental": rental} if rental is not None else {}
+    paid |= {"purchase": question.purchase} if question.purchase is not MISSING else {}
+    billed = paid | ({"site": question.site} if question.site is not MISSING else {})
+    return SummaryQuestions(
+        model_id=model.source["id"],
+        accelerator_id=hardware.row.accelerator.id,
+        accelerator_count=hardware.number,
+        memory=_build_request(MemoryEstimateRequest, asked | {"workload": work}),
+        full_context=full_context,
+        context_tokens=context_tokens,
+        throughput=_build_request(ThroughputEstimateRequest, asked | {"workload": work, "explain": False}),
+        cost=_build_request(CostEstimateRequest, paid),
+        utility_bill=_build_request(UtilityBillRequest, billed),
+    )
+
+
+def _build_request(shape: Any, members: dict[str, Any]) -> Any:  # noqa: ANN401
+    return shape.model_validate(members, strict=False)
+
+
+def _read_hardware(text: str, catalog: CatalogView) -> _Hardware:
+    """Returns the accelerators of ``text``; an instance of a cloud counts as many as it has."""
+    counted = _COUNTED.fullmatch(text)
+    # A name may begin like a count, as 8x7b does, if the catalog has it.
+    if counted is None or text in catalog.accelerators:
+        count, name = 1, text
+    else:
+        count, name = int(counted[1]), counted[2]
+    row: KnownAccelerator = resolve_row(catalog.accelerators, name, "/hardware")
+    if row.instance_type is not None:
+        count *= row.systems[0].accelerators_per_node
+    if count > MOST_ACCELERATORS:
+        detail = f"there are at most {MOST_ACCELERATORS:,} accelerators"
+        raise PlanningError("TOO_MANY_ACCELERATORS", "/hardware", detail)
+    return _Hardware(name, row, count)
+
+
+def _build_serving(goal: ServingGoal, model: KnownModel) -> dict[str, Any]:
+    work: dict[str, Any] = {"kind": "inference", "concurrency": goal.concurrency}
+    prompt = _PROMPT_TOKENS if goal.input_tokens is MISSING else goal.input_tokens
+    if goal.input_tokens is MISSING and model.context_tokens is not None:
+        answer = goal.output_tokens if model.profile.generates else 0
+        prompt = max(1, min(prompt, model.context_tokens - answer))
+    work["input_tokens"] = prompt
+    if model.profile.generates:
+        work["output_tokens"] = goal.output_tokens
+    return work | _resolve_weights(goal)
+
+
+def _resolve_weights(goal: ServingGoal) -> dict[str, str]:
+    """Returns the member of a workload that a storage of weights belongs to."""
+    if goal.weights is MISSING:
+        return {}
+    written = goal.weights.lower().replace("-", "_")
+    if written in _WIDTHS:
+        return {"weight_precision": written}
+    found = _list_formats(written)
+    if len(found) == 1:
+        return {"weight_format": found[0]}
+    known = ", ".join(found or (*_WIDTHS, *WeightFormatName.__members__))
+    detail = f"several formats are called so: {known}" if found else f"not one of {known}"
+    raise PlanningError("UNKNOWN_FORMAT", "/goal/weights", detail)
+
+
+def _list_formats(written: str) -> list[str]:
+    """Returns the storage formats of a name, which may leave out gguf or what follows the tool."""
+    formats = WeightFormatName.__members__
+    whole = [name for name in formats if name in (written, f"gguf_{written}")]
+    return whole or [name for name in formats if name.startswith(f"{written}_")]
+
+
+def _resolve_context(goal: ServingGoal, model: KnownModel, work: dict[str, Any]) -> int:
+    """Returns the tokens of the longest request: as stated, else the model's, else those of the usual one."""
+    if goal.context_tokens is not MISSING:
+        return goal.context_tokens
+    return model.context_tokens or work["input_tokens"] + goal.output_tokens
+
+
+def _build_training(goal: TrainingGoal, model: KnownModel) -> dict[str, Any]:
+    length = _SEQUENCE_TOKENS if goal.sequence_length is MISSING else goal.sequence_length
+    if goal.sequence_length is MISSING and model.context_tokens is not None:
+        length = min(length, model.context_tokens)
+    work: dict[str, Any] = {"kind": "training", "sequence_length": length}
+    if goal.adaptation != "full":
+        work["adaptation"] = {"kind": goal.adaptation}
+    for name in ("total_tokens", "precision"):
+        if (value := getattr(goal, name)) is not MISSING:
+            work[name] = value
+    return work
+
+
+def _choose_rental(hardware: _Hardware, catalog: CatalogView) -> Rental | None:
+    """Returns the cheapest on-demand offer for whole instances with the accelerators; None without one.
+
+    An offer counts if its price is in USD, of the year before the newest of the catalog and not doubtful. An
+    instance that the question names is rented as that instance alone, of whose prices none is left out.
+    """
+    instance = hardware.row.instance_type
+    prices: dict[str, float] = {
+        offer.source["id"]: _compute_hourly_price(offer, hardware.number)
+        for offer in catalog.offers.values()
+        if offer.accelerator_id == hardware.row.accelerator.id
+        and offer.purchase_option == "on_demand"
+        and offer.currency_code == "USD"
+        and (offer.instance_type == instance if instance else offer.doubt is None)
+        and not is_used_by_id_only(offer, catalog)
+    }
+    if not prices:
+        return None
+    cheapest, _ = min(prices.items(), key=lambda one: (one[1], one[0]))
+    return Rental(offer_id=cheapest)
+
+
+def _compute_hourly_price(offer: KnownOffer, count: int) -> float:
+    """Returns the price of an hour of the whole instances that hold ``count`` accelerators."""
+    instances = math.ceil(count / offer.accelerator_count)
+    return instances * float(offer.price_per_instance_hour)

@@ -1,0 +1,190 @@
+"""The summary of a model on hardware: the figures of its full requests, and what its few members mean."""
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import TypeAdapter
+
+from service.estimates.service import ESTIMATES, answer_question
+from service.estimates.summary import estimate_summary
+from service.kit.http.problems import Problem
+from service.resolve.offer_age import is_used_by_id_only
+from service.schemas.summary import SummaryEstimate, SummaryRequest
+from tests.asking import shipped
+
+FIGURES = {
+    "fit": ("memory", {"total_bytes": ("per_device", "total_bytes")}),
+    "users": ("full_context", {"max_concurrency": ("limits", "max_concurrency")}),
+    "speed": ("throughput", {}),
+    "price": ("cost", {}),
+    "bill": (
+        "utility_bill",
+        {
+            "it_kwh": ("energy", "it_kwh"),
+            "facility_kwh": ("energy", "facility_kwh"),
+            "electricity_total": ("electricity", "total"),
+            "location_based_kg_co2e": ("carbon", "location_based_kg_co2e"),
+        },
+    ),
+}
+OPERATIONS = {"full_context": "memory", "utility_bill": "utility-bill"}
+SITE = {"pue": 1.2, "electricity": {"price_per_kwh": {"amount": "0.12", "currency_code": "USD"}}}
+UNKNOWN = {"goal": {"kind": "serve", "weights": "int3"}}
+
+
+def summarize(model, hardware, **members):
+    body = {"model": model, "hardware": hardware, **members}
+    question = SummaryRequest.model_validate_json(json.dumps(body))
+    answer = answer_question(estimate_summary, question, shipped())
+    return TypeAdapter(SummaryEstimate).dump_python(answer, mode="json")
+
+
+def refuse(model, hardware, **members):
+    with pytest.raises(Problem) as caught:
+        summarize(model, hardware, **members)
+    [error] = caught.value.errors
+    return error
+
+
+def filled(answer):
+    return {default["pointer"]: default["value"] for default in answer["defaults"]}
+
+
+@pytest.mark.parametrize(
+    ("model", "hardware", "members"),
+    [
+        ("Qwen/Qwen3-32B", "2xl40s", {"goal": {"kind": "serve", "context_tokens": 32_768, "concurrency": 4}}),
+        ("gpt-oss-120b", "NVIDIA H100 80GB HBM3", {"site": SITE}),
+        ("llama-3.1-8b", "rtx-4090", {"goal": {"kind": "serve", "weights": "Q4_K_M"}}),
+        ("llama-3.1-8b", "RTX 4090", {"goal": {"kind": "train", "adaptation": "lora", "total_tokens": 9**9}}),
+        ("deepseek-v3", "2xp5.48xlarge", {"hours": 24.0}),
+        ("llama-3.1-70b", "256 x MI300X", {"goal": {"kind": "train", "total_tokens": 10**12}}),
+        ("bge-large-en-v1.5", "l4", {}),
+    ],
+)  # fmt: skip
+def test_every_figure_is_that_of_its_full_request(model, hardware, members):
+    answer = summarize(model, hardware, **members)
+    compared = 0
+    for section, (name, paths) in FIGURES.items():
+        if name not in answer["requests"]:
+            continue
+        estimate = ESTIMATES[OPERATIONS.get(name, name)]
+        request = estimate.question.model_validate_json(json.dumps(answer["requests"][name]))
+        whole = json.loads(json.dumps(estimate.estimator(request, shipped()), default=str))
+        for member, value in answer.get(section, {}).items():
+            if member == "context_tokens":
+                continue
+            found = whole
+            for part in paths.get(member, (member,)):
+                found = found[part]
+            assert value == found, (section, member)
+            compared += 1
+    assert compared >= 5
+
+
+def test_an_instance_counts_its_accelerators_and_names_its_system():
+    answer = summarize("llama-3.1-70b", "2xp5.48xlarge")
+    assert (answer["accelerator_id"], answer["accelerator_count"]) == ("h100-sxm", 16)
+    assert filled(answer)["/requests/memory/cluster/system"] == "p5.48xlarge"
+    assert shipped().offers[answer["requests"]["cost"]["rental"]["offer_id"]].instance_type == "p5.48xlarge"
+
+
+def test_open_hardware_is_rented_at_the_cheapest_fresh_offer_on_demand():
+    answer = summarize("llama-3.1-8b", "h100-sxm")
+    chosen = shipped().offers[answer["requests"]["cost"]["rental"]["offer_id"]]
+    assert chosen.purchase_option == "on_demand"
+    assert not is_used_by_id_only(chosen, shipped())
+    assert chosen.accelerator_count == 1 or chosen.price_per_instance_hour < 8
+    hours = float(answer["price"]["total"]["amount"]) / float(chosen.price_per_instance_hour)
+    assert hours == pytest.approx(730, rel=1e-3)
+
+
+def test_an_accelerator_without_an_offer_has_a_gap_for_its_price():
+    answer = summarize("gpt2", "p100-pcie-16gb")
+    assert "total" not in answer["price"]
+    assert {gap["pointer"]: gap["code"] for gap in answer["gaps"]}["/price/total"] == "PRICE_REQUIRED"
+    assert "rental" not in answer["requests"]["cost"]
+
+
+def test_users_have_the_context_of_the_model_unless_it_is_stated():
+    longest, short = (
+        summarize("qwen3-8b", "l40s", goal={"kind": "serve", **goal})["users"]
+        for goal in ({}, {"context_tokens": 4096})
+    )
+    assert longest["context_tokens"] == shipped().models["qwen3-8b"].context_tokens
+    assert short["context_tokens"] == 4096
+    assert short["max_concurrency"] > 4 * longest["max_concurrency"] > 0
+
+
+def test_a_usual_prompt_leaves_room_for_its_answer_in_a_short_context():
+    request = summarize("gpt2", "t4")["requests"]["memory"]
+    assert request["workload"]["input_tokens"] + request["workload"]["output_tokens"] == 1024
+
+
+def test_training_without_a_number_of_tokens_has_a_speed_but_no_price():
+    answer = summarize("llama-3.1-8b", "8xh100-sxm", goal={"kind": "train"})
+    assert answer["speed"]["tokens_per_second"]["value"] > 10_000
+    assert answer["price"] == answer["bill"] == {}
+    assert {gap["pointer"] for gap in answer["gaps"]} >= {"/price", "/bill"}
+    assert "users" not in answer
+
+
+@pytest.mark.parametrize(
+    ("model", "hardware", "members", "code", "pointer"),
+    [
+        ("qwen3-32b", "h100", {}, "AMBIGUOUS_REFERENCE", "/hardware"),
+        ("qwen3-32b", "4xh100x", {}, "UNKNOWN_REFERENCE", "/hardware"),
+        ("qwen4-32b", "l40s", {}, "UNKNOWN_REFERENCE", "/model"),
+        ("qwen3-32b", "999999xp5.48xlarge", {}, "TOO_MANY_ACCELERATORS", "/hardware"),
+        ("qwen3-32b", "l40s", UNKNOWN, "UNKNOWN_FORMAT", "/goal/weights"),
+    ],
+)  # fmt: skip
+def test_a_name_that_stands_for_nothing_is_refused_where_it_is(model, hardware, members, code, pointer):
+    error = refuse(model, hardware, **members)
+    assert (error.code, error.pointer) == (code, pointer)
+
+
+@pytest.mark.parametrize(
+    ("written", "member", "value"),
+    [
+        ("FP8", "weight_precision", "fp8"),
+        ("Q4_K_M", "weight_format", "gguf_q4_k_m"),
+        ("awq", "weight_format", "awq_int4_g128"),
+        ("gptq-int4-g128", "weight_format", "gptq_int4_g128"),
+    ],
+)
+def test_weights_are_named_as_tools_name_them(written, member, value):
+    answer = summarize("llama-3.1-8b", "l40s", goal={"kind": "serve", "weights": written})
+    assert answer["requests"]["memory"]["workload"][member] == value
+
+
+def test_a_format_of_several_widths_is_refused_with_them():
+    error = refuse("llama-3.1-8b", "l40s", goal={"kind": "serve", "weights": "gptq"})
+    assert "gptq_int4_g128, gptq_int8_g128" in error.detail
+
+
+@settings(max_examples=60)
+@given(
+    st.sampled_from(["gpt2", "bert-base", "qwen3-32b", "deepseek-v3", "flux.1-dev", "whisper-small"]),
+    st.sampled_from(["t4", "1000000xh100-sxm", "8xtpu-v5e", "3xl4", "groq-lpu", "2xp5.48xlarge"]),
+    st.sampled_from(
+        [
+            {"kind": "serve"},
+            {"kind": "serve", "context_tokens": 1},
+            {"kind": "serve", "context_tokens": 2**31 - 1, "output_tokens": 2**31 - 1},
+            {"kind": "serve", "input_tokens": 2**31 - 1, "concurrency": 1_000_000},
+            {"kind": "train", "total_tokens": 2**53 - 1, "sequence_length": 2**31 - 1},
+            {"kind": "train", "adaptation": "qlora", "total_tokens": 1},
+        ]
+    ),
+    st.sampled_from([1e-6, 730.0, 876_000.0]),
+)
+def test_whatever_the_shape_allows_is_answered_or_refused(model, hardware, goal, hours):
+    refusals = []
+    try:
+        summarize(model, hardware, goal=goal, hours=hours)
+    except Problem as problem:
+        refusals.append(problem.status)
+    assert refusals in ([], [422])
