@@ -413,8 +413,10 @@ class SnapshotStore:
                 return
             own_nodes = self._nodes if census == self._census else nodes.list_ids_by_tenant(session)
             tenants = {name: seen for name, seen in self._tenants.items() if name in revisions}
-            if base != self._revisions.get(SHIPPED_TENANT):
+            common = self._common
+            if common is None or common.revision != base:
                 self._shipped = _build_layer(catalog.list_own_documents(session, SHIPPED_TENANT))
+                common = replace(_build_snapshot(base, self._shipped), node_ids=frozenset())
                 tenants = {}
             stale = {name for name in revisions if revisions[name] != self._revisions.get(name)}
             for tenant_id in (stale | (revisions.keys() - tenants.keys())) - {SHIPPED_TENANT}:
@@ -422,11 +424,10 @@ class SnapshotStore:
                 measured = calibrations.build_planning_values(session, tenant_id)
                 revision = base + revisions[tenant_id]
                 tenants[tenant_id] = _build_snapshot(revision, self._shipped, _build_layer(rows), measured)
-            # The common snapshot is set last, so that it never appears in an incomplete state.
-            common = replace(_build_snapshot(base, self._shipped), node_ids=frozenset())
             for tenant_id in tenants.keys() | own_nodes.keys():
                 seen, own = tenants.get(tenant_id, common), own_nodes.get(tenant_id, frozenset())
                 tenants[tenant_id] = seen if seen.node_ids == own else replace(seen, node_ids=own)
+            # The common snapshot is set last, so that it never appears in an incomplete state.
             self._tenants, self._common = tenants, common
             self._revisions, self._census, self._nodes = revisions, census, own_nodes
 

@@ -1,6 +1,7 @@
 """Names of models: ids, repositories of the hub, and their tuned and quantised siblings."""
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 from service.formats.checkpoints import (
@@ -40,17 +41,12 @@ class ModelRows(NamedRows[Any]):
         super().__init__(*layers)
         self._store = store
         seen = [[entry for entry in layer if self.entries[entry.id] is entry] for layer in layers]
-        self._tails = build_index(
-            seen, lambda entry: {normalize_name(_read(name).model) for name in entry.names}
-        )
+        self._tails = build_index(seen, lambda entry: {_read_parts(name).model for name in entry.names})
         self._siblings: dict[str, list[_Sibling]] = {}
         for entry in self.entries.values():
             for name in entry.names:
-                read = _read(name)
-                base, tuned = split_model_name(read.model)
-                self._siblings.setdefault(normalize_name(base), []).append(
-                    _Sibling(entry.id, tuned, read.owner)
-                )
+                parts = _read_parts(name)
+                self._siblings.setdefault(parts.base, []).append(_Sibling(entry.id, parts.tuned, parts.owner))
 
     def list_fitting(self, name: str) -> list[str]:
         """Returns the ids of models that have every word of ``name``."""
@@ -102,11 +98,26 @@ class ModelRows(NamedRows[Any]):
         return FoundRow(base.id, self._store(base.row, form), NameRemark("FORMAT_FROM_NAME", detail))
 
 
-def _read(name: str) -> CheckpointName:
-    """Returns the parts of a name of a row, whose ending counts only if it states 16 bits."""
+class _NameParts(NamedTuple):
+    """The owner in a name of a row, and the normal forms of its model and of that without words of tuning."""
+
+    owner: str
+    model: str
+    base: str
+    tuned: frozenset[str]
+
+
+@lru_cache(maxsize=8192)
+def _read_parts(name: str) -> _NameParts:
+    """Returns the parts of a name of a row, whose ending counts only if it states 16 bits.
+
+    Every change of a tenant's rows indexes the same names of shipped rows anew.
+    """
     read = read_checkpoint_name(name)
     is_plain = read.form is not None and read.form.quantization_config is None
-    return read if is_plain else CheckpointName(read.owner, name.rpartition("/")[2])
+    model = read.model if is_plain else name.rpartition("/")[2]
+    base, tuned = split_model_name(model)
+    return _NameParts(read.owner, normalize_name(model), normalize_name(base), tuned)
 
 
 def _is_dense(layers: Sequence[Mapping[str, Any]]) -> bool:

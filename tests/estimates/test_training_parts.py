@@ -1,7 +1,7 @@
 """What a training answer says beside its step: data, checkpoints, failures, scaling and hints."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.asking import ask, codes, gaps, question, refusal, shipped
@@ -109,6 +109,7 @@ class TestData:
         bill = ask(shipped(), "utility-bill", asked)
         assert bill["rent"]["total"]["amount"] == answer["total"]["amount"]
 
+    @settings(max_examples=25)
     @given(
         st.sampled_from(
             [
@@ -246,6 +247,7 @@ class TestFailures:
         }
         assert "CHECKPOINT_INTERVAL" in codes(answered(trained(checkpointing=slow))["warnings"])
 
+    @settings(max_examples=25)
     @given(st.sampled_from([1, 8, 64, 1024]), st.floats(100, 1e6), st.floats(0, 3600))
     def test_goodput_is_a_share_and_more_devices_lose_more(self, count, hours, restart):
         failing = {"device_mtbf_hours": hours, "restart_seconds": restart}

@@ -61,6 +61,14 @@ def test_a_new_revision_swaps_the_snapshot_and_leaves_the_old_one_alone(store, d
     assert (watts(first), watts(store.get_current(TENANT))) == (700.0, 350.0)
 
 
+def test_a_change_of_one_tenant_leaves_the_snapshot_of_others(store, database):
+    first = store.get_current("another")
+    own(database)
+    store.refresh()
+    assert store.get_current("another") is first
+    assert store.get_current(TENANT) is not first
+
+
 def test_a_tenant_sees_its_own_row_and_others_the_shipped_one(store, database):
     own(database)
     change(database, 350.0)
