@@ -45,7 +45,6 @@ from service.protocol.nodes import NodeInventory
 from service.protocol.suites import BenchmarkSuite
 
 __all__ = [
-    "NOTHING_MEASURED",
     "CollectiveMessage",
     "FigureSources",
     "MeasuredSet",
@@ -71,11 +70,8 @@ _UNKNOWN = MeasuredScope("cuda", None, None, None, None, None)
 class TenantMeasurements(NamedTuple):
     """Measurements of a tenant as planning values."""
 
-    calibrations: tuple[DeviceCalibration, ...] = ()
-    answers: tuple[MeasuredAnswer, ...] = ()
-
-
-NOTHING_MEASURED = TenantMeasurements()
+    calibrations: tuple[DeviceCalibration, ...]
+    answers: tuple[MeasuredAnswer, ...]
 
 
 def build_planning_values(session: Reader, tenant_id: str) -> TenantMeasurements:

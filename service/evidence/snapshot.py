@@ -5,7 +5,7 @@ import json
 import re
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 from decimal import Decimal
@@ -327,33 +327,56 @@ def _add_shadowed_versions(rows: catalog.DocumentsByNoun, shipped: _RowLayer) ->
     return marked
 
 
-def _build_snapshot(
+_INTERPRETED = {"models", "accelerators"}
+"""Resources whose names are read, not only looked up."""
+
+
+def _index_rows(names: Iterable[str], shipped: _RowLayer, own: _RowLayer) -> dict[str, Any]:
+    """Returns the rows of resources by any of their names, those of a tenant before the shipped ones."""
+    layers = {
+        name: [[entry.named for entry in layer.get(name, ())] for layer in (shipped, own)] for name in names
+    }
+    found: dict[str, Any] = {name: NamedRows(*of) for name, of in layers.items() if name not in _INTERPRETED}
+    if "exchange_rates" in found:
+        # The tenant's rates come last: of two rates for one pair and day the later one is used.
+        found["exchange_rates"] = ExchangeRates(found["exchange_rates"].values())
+    if "models" in layers:
+        found["models"] = ModelRows(
+            *layers["models"], store=lambda model, form: model.store_as(form.quantization_config)
+        )
+    if "accelerators" in layers:
+        found["accelerators"] = _name_accelerators(layers["accelerators"], found["offers"])
+    return found
+
+
+def _build_common_snapshot(revision: int, shipped: _RowLayer) -> CatalogView:
+    """Builds the snapshot of the shipped rows alone."""
+    return CatalogView(
+        revision=revision, curves=load_reference_curves(), **_index_rows(_BUILDERS, shipped, {})
+    )
+
+
+def _build_tenant_snapshot(
+    common: CatalogView,
     revision: int,
     shipped: _RowLayer,
-    own: _RowLayer | None = None,
-    measured: calibrations.TenantMeasurements = calibrations.NOTHING_MEASURED,
+    own: _RowLayer,
+    measured: calibrations.TenantMeasurements,
 ) -> CatalogView:
-    """Builds the snapshot of a tenant: its own rows before the shipped ones, and its measurements."""
-    layers = {
-        name: [[entry.named for entry in layer.get(name, ())] for layer in (shipped, own or {})]
-        for name in _BUILDERS
-    }
-    known: dict[str, Any] = {
-        name: NamedRows(*of) for name, of in layers.items() if name not in ("models", "accelerators")
-    }
-    # The tenant's rates come last: of two rates for one pair and day the later one is used.
-    rates = ExchangeRates(known.pop("exchange_rates").values())
-    known["models"] = ModelRows(
-        *layers["models"], store=lambda model, form: model.store_as(form.quantization_config)
-    )
-    known["accelerators"] = _name_accelerators(layers["accelerators"], known["offers"])
-    return CatalogView(
+    """Builds the snapshot of a tenant: its own rows before the shipped ones, and its measurements.
+
+    A resource of which the tenant has no row of its own is that of the common snapshot.
+    """
+    changed = {name for name, rows in own.items() if rows}
+    if "offers" in changed or "accelerators" in changed:
+        # An accelerator is found by the instance types that offers name.
+        changed |= {"offers", "accelerators"}
+    return replace(
+        common,
         revision=revision,
-        curves=load_reference_curves(),
-        exchange_rates=rates,
         calibrations=measured.calibrations,
         measured_answers=measured.answers,
-        **known,
+        **_index_rows(changed, shipped, own),
     )
 
 
@@ -366,7 +389,7 @@ def _name_accelerators(
 
 def build_shipped_snapshot(revision: int = 0) -> CatalogView:
     """Builds the snapshot of the shipped files, without a database."""
-    return _build_snapshot(revision, _build_layer(list_shipped_documents()))
+    return _build_common_snapshot(revision, _build_layer(list_shipped_documents()))
 
 
 REVISION_DIGITS = 15
@@ -416,14 +439,16 @@ class SnapshotStore:
             common = self._common
             if common is None or common.revision != base:
                 self._shipped = _build_layer(catalog.list_own_documents(session, SHIPPED_TENANT))
-                common = replace(_build_snapshot(base, self._shipped), node_ids=frozenset())
+                common = replace(_build_common_snapshot(base, self._shipped), node_ids=frozenset())
                 tenants = {}
             stale = {name for name in revisions if revisions[name] != self._revisions.get(name)}
             for tenant_id in (stale | (revisions.keys() - tenants.keys())) - {SHIPPED_TENANT}:
                 rows = _add_shadowed_versions(catalog.list_own_documents(session, tenant_id), self._shipped)
                 measured = calibrations.build_planning_values(session, tenant_id)
                 revision = base + revisions[tenant_id]
-                tenants[tenant_id] = _build_snapshot(revision, self._shipped, _build_layer(rows), measured)
+                tenants[tenant_id] = _build_tenant_snapshot(
+                    common, revision, self._shipped, _build_layer(rows), measured
+                )
             for tenant_id in tenants.keys() | own_nodes.keys():
                 seen, own = tenants.get(tenant_id, common), own_nodes.get(tenant_id, frozenset())
                 tenants[tenant_id] = seen if seen.node_ids == own else replace(seen, node_ids=own)
