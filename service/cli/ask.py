@@ -14,7 +14,8 @@ import typer
 
 from service.cli.plan import (
     KEY_VARIABLE,
-    PlanRefusedError,
+    REFUSED,
+    exit_when_refused,
     load_local_catalog,
     open_client,
     open_local_database,
@@ -24,7 +25,6 @@ from service.cli.plan import (
 
 DOES_NOT_FIT: Final = 3
 """Exit status of an answer that says that the memory of a device is too small."""
-REFUSED: Final = 1
 _SUMMARY: Final = "/v1/estimates/summary"
 _BINARY: Final = {"k": 1024, "m": 1024**2}
 _DECIMAL: Final = {"k": 10**3, "m": 10**6, "b": 10**9, "t": 10**12}
@@ -73,12 +73,9 @@ def fit(
 
     The exit status is 3 if it does not fit.
     """
-    goal = _build_goal(
-        train,
-        {"context_tokens": _read_tokens(context, "--context", _BINARY)},
-        {"concurrency": concurrency, "weights": weights},
-        {"sequence_length": _read_tokens(sequence, "--sequence", _BINARY)},
-    )
+    longest = _read_tokens(context, "--context", _BINARY)
+    serving = {"context_tokens": longest, "concurrency": concurrency, "weights": weights}
+    goal = _build_goal(train, serving, _read_run(sequence, None))
     _answer({"model": model, "hardware": hardware, "goal": goal}, ("fit", "users"), as_json=as_json, url=url)
 
 
@@ -97,15 +94,8 @@ def speed(
     url: _Url = None,
 ) -> None:
     """Say how fast hardware serves or trains a model."""
-    goal = _build_goal(
-        train,
-        _read_lengths(prompt, output),
-        {"concurrency": concurrency, "weights": weights},
-        {
-            "sequence_length": _read_tokens(sequence, "--sequence", _BINARY),
-            "total_tokens": _read_tokens(tokens, "--tokens", _DECIMAL),
-        },
-    )
+    serving = _read_lengths(prompt, output) | {"concurrency": concurrency, "weights": weights}
+    goal = _build_goal(train, serving, _read_run(sequence, tokens))
     _answer({"model": model, "hardware": hardware, "goal": goal}, ("speed",), as_json=as_json, url=url)
 
 
@@ -134,15 +124,8 @@ def cost(
     url: _Url = None,
 ) -> None:
     """Say what serving or training a model on hardware costs, and its bill of energy."""
-    goal = _build_goal(
-        train,
-        _read_lengths(prompt, output),
-        {"concurrency": concurrency, "weights": weights},
-        {
-            "sequence_length": _read_tokens(sequence, "--sequence", _BINARY),
-            "total_tokens": _read_tokens(tokens, "--tokens", _DECIMAL),
-        },
-    )
+    serving = _read_lengths(prompt, output) | {"concurrency": concurrency, "weights": weights}
+    goal = _build_goal(train, serving, _read_run(sequence, tokens))
     rental = {"price_per_device_hour": _build_money(price), "offer_id": offer}
     tariff = None if electricity is None else {"price_per_kwh": _build_money(electricity)}
     site = _drop_absent({"pue": pue, "grid_id": grid, "electricity": tariff})
@@ -207,25 +190,26 @@ def _read_tokens(text: str | None, option: str, units: Mapping[str, int]) -> int
     return int(count)
 
 
-def _read_lengths(prompt: str | None, output: str | None) -> dict[str, int | None]:
+def _read_lengths(prompt: str | None, output: str | None) -> dict[str, Any]:
     return {
         "input_tokens": _read_tokens(prompt, "--input", _BINARY),
         "output_tokens": _read_tokens(output, "--output", _BINARY),
     }
 
 
-def _build_goal(
-    train: str | None,
-    lengths: Mapping[str, Any],
-    serving: Mapping[str, Any],
-    training: Mapping[str, Any],
-) -> dict[str, Any]:
+def _read_run(sequence: str | None, tokens: str | None) -> dict[str, Any]:
+    return {
+        "sequence_length": _read_tokens(sequence, "--sequence", _BINARY),
+        "total_tokens": _read_tokens(tokens, "--tokens", _DECIMAL),
+    }
+
+
+def _build_goal(train: str | None, serving: Mapping[str, Any], training: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the goal of a summary. Options of the other goal are refused."""
-    of_serving, of_training = {**lengths, **serving}, dict(training)
     if train is None:
-        given, other, kind = of_serving, of_training, {"kind": "serve"}
+        given, other, kind = serving, training, {"kind": "serve"}
     else:
-        given, other, kind = of_training, of_serving, {"kind": "train", "adaptation": train}
+        given, other, kind = training, serving, {"kind": "train", "adaptation": train}
     if unused := _drop_absent(other):
         names = ", ".join(sorted(unused))
         raise typer.BadParameter(f"these apply to {'training' if train is None else 'serving'} only: {names}")
@@ -240,12 +224,8 @@ def _answer(body: Mapping[str, Any], sections: Iterable[str], *, as_json: bool, 
     """Asks for a summary, shows some sections of it, and ends with the status of the answer."""
     from service.cli.terminal import print_summary  # noqa: PLC0415  # the other commands start faster without it
 
-    try:
+    with exit_when_refused():
         answer = _ask_service(url, body) if url else _answer_locally(body)
-    except PlanRefusedError as refused:
-        for line in refused.lines:
-            typer.echo(line, err=True)
-        raise typer.Exit(REFUSED) from None
     if as_json:
         typer.echo(json.dumps(answer, indent=2, ensure_ascii=False))
     else:
@@ -288,12 +268,8 @@ def _list_rows(
     """Lists rows of the catalog as a table, or as the items of the API."""
     from service.cli.terminal import print_rows  # noqa: PLC0415
 
-    try:
+    with exit_when_refused():
         rows = _fetch_rows(url, resource, words) if url else _search_rows(resource, words)
-    except PlanRefusedError as refused:
-        for line in refused.lines:
-            typer.echo(line, err=True)
-        raise typer.Exit(REFUSED) from None
     if as_json:
         typer.echo(json.dumps({"items": rows}, indent=2, ensure_ascii=False))
     else:

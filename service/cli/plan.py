@@ -48,6 +48,17 @@ class PlanRefusedError(Exception):
         self.lines = lines
 
 
+@contextmanager
+def exit_when_refused() -> Iterator[None]:
+    """Shows the lines of a refusal on standard error, and exits with 1."""
+    try:
+        yield
+    except PlanRefusedError as refused:
+        for line in refused.lines:
+            typer.echo(line, err=True)
+        raise typer.Exit(REFUSED) from None
+
+
 def plan(
     file: Annotated[typer.FileBinaryRead, typer.Argument(help="Question as JSON; - is standard input.")],
     *,
@@ -77,13 +88,10 @@ def plan(
     from service.cli.plan_answer import print_plan  # noqa: PLC0415  # the other commands start faster without it
 
     try:
-        text = _add_configurations(file.read(), configuration or [], on)
-        with _open_progress() as advance:
-            answer = ask_service(url, text, advance) if url else search_locally(text, processes, advance)
-    except PlanRefusedError as refused:
-        for line in refused.lines:
-            typer.echo(line, err=True)
-        raise typer.Exit(REFUSED) from None
+        with exit_when_refused():
+            text = _add_configurations(file.read(), configuration or [], on)
+            with _open_progress() as advance:
+                answer = ask_service(url, text, advance) if url else search_locally(text, processes, advance)
     except KeyboardInterrupt:
         typer.echo("ironlaw: cancelled", err=True)
         raise typer.Exit(CANCELLED) from None

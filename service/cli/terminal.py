@@ -140,15 +140,20 @@ def _build_charts(answer: Mapping[str, Any]) -> Iterator[Table]:
         yield _build_bars("Rent or buy", parts)
 
 
-def render_answer(answer: Mapping[str, Any]) -> Group:
-    """Renders the whole answer: figures, bars, gaps and warnings."""
+def _build_figures(rows: Iterable[tuple[str, str, str, str]]) -> Table:
     table = Table(box=None, pad_edge=False)
     table.add_column("figure")
     table.add_column("value", justify="right", no_wrap=True)
     table.add_column("80% interval", justify="right", no_wrap=True)
     table.add_column("basis", no_wrap=True)
-    for row in _list_rows(answer):
+    for row in rows:
         table.add_row(*row)
+    return table
+
+
+def render_answer(answer: Mapping[str, Any]) -> Group:
+    """Renders the whole answer: figures, bars, gaps and warnings."""
+    table = _build_figures(_list_rows(answer))
     notes = [f"unknown {gap['pointer']}: {gap['detail']}" for gap in answer["gaps"]]
     notes += [f"note {w['pointer']}: {w['detail']}" for w in answer["warnings"]]
     layout = answer["parallelism"]
@@ -179,15 +184,10 @@ _SUMMED = {
 
 def print_summary(answer: Mapping[str, Any], sections: Iterable[str]) -> None:
     """Print some sections of a summary, with what was filled in and what is missing."""
-    table = Table(box=None, pad_edge=False)
-    table.add_column("figure")
-    table.add_column("value", justify="right", no_wrap=True)
-    table.add_column("80% interval", justify="right", no_wrap=True)
-    table.add_column("basis", no_wrap=True)
     named = list(sections)
-    for name in named:
-        for row in _list_rows(answer.get(name, {}), *([] if name == "fit" else [name])):
-            table.add_row(*row)
+    table = _build_figures(
+        row for name in named for row in _list_rows(answer.get(name, {}), *([] if name == "fit" else [name]))
+    )
     title = f"{answer['model_id']} on {answer['accelerator_count']} x {answer['accelerator_id']}"
     notes = Text("\n".join(_list_summary_notes(answer, named)), style="dim")
     _open_console().print(Group(Text(title), table, "", notes))
