@@ -103,6 +103,7 @@ def test_what_the_reader_cannot_read_is_named(rows, tmp_path, members, named):
         ({"parameters": "8190735361"}, "counts 8,190,735,360 parameters, 8,190,735,361 are published"),
         ({"id": "phi-9"}, "phi-9 names the row phi-9"),
         ({"alias": "Zyphra/Zamba"}, "Zyphra/Zamba names the row zamba-7b"),
+        ({"alias": "zyphra/ZAMBA"}, "zyphra/ZAMBA names the row zamba-7b"),
         ({"id": "Qwen 3"}, "/id: "),
         ({"as_of": "yesterday"}, "/sources/0/as_of: "),
     ],

@@ -14,6 +14,7 @@ import service
 from service.catalog.registry import MODELS
 from service.catalog.rows import RowDocument
 from service.formats.huggingface import ReadModel, import_config
+from service.formats.names import normalize_name
 from service.formats.quantization import read_checkpoint_format
 from service.planning.errors import PlanningError
 
@@ -95,11 +96,15 @@ def count_parameters(row: RowDocument) -> int:
 
 
 def check_names(row: RowDocument, rows: list[RowDocument]) -> None:
-    """Refuses an id or an alias by which another row is found."""
-    taken = {name: other["id"] for other in rows for name in (other["id"], *other.get("aliases", []))}
+    """Refuses an id or an alias by which another row is found, in any spelling."""
+    taken = {
+        normalize_name(name): other["id"]
+        for other in rows
+        for name in (other["id"], *other.get("aliases", []))
+    }
     for name in (row["id"], *row["aliases"]):
-        if name in taken:
-            raise Refusal(f"{name} names the row {taken[name]}")
+        if (owner := taken.get(normalize_name(name))) is not None:
+            raise Refusal(f"{name} names the row {owner}")
 
 
 def insert_row(row: RowDocument, rows: list[RowDocument]) -> list[RowDocument]:

@@ -202,12 +202,12 @@ LAYOUTS = {
     ),
 }
 """The documentation of each framework: the distributed optimizer of Megatron Core (ZeRO 1) and its
-``overlap_moe_expert_parallel_comm``; the stages of
-DeepSpeed without its pipeline engine, which takes ZeRO 1 only; DistributedDataParallel, which keeps all state
-on every device; FSDP, which shards all of it; ``parallel_dims`` of torchtitan; the recipes of torchtune;
-``fsdp`` and DDP of the Trainer of transformers; ``ici_fsdp_parallelism``, ``ici_tensor_parallelism`` and
-``ici_pipeline_parallelism`` of MaxText, whose pipelines are circular; tensor and pipeline parallelism and the
-ZeRO-1 optimizer of NeuronX Distributed, whose pipelines have ``virtual_pipeline_size``."""
+``overlap_moe_expert_parallel_comm``; the stages of DeepSpeed without its pipeline engine, which takes ZeRO 1
+only; DistributedDataParallel, which keeps all state on every device; FSDP, which shards all of it;
+``parallel_dims`` of torchtitan; the recipes of torchtune; ``fsdp`` and DDP of the Trainer of transformers;
+``ici_fsdp_parallelism``, ``ici_tensor_parallelism`` and ``ici_pipeline_parallelism`` of MaxText, whose
+pipelines are circular; tensor and pipeline parallelism and the ZeRO-1 optimizer of NeuronX Distributed, whose
+pipelines have ``virtual_pipeline_size``."""
 
 
 def resolve_recipe(recipe: TrainingRecipe, framework: Framework) -> TrainingRecipe:

@@ -300,7 +300,7 @@ def _find_expert_cover(at: _StepContext, work: PassWork, times: BlockTimes, lost
     if not at.layout.overlap_expert_communication:
         return _ExpertCover(own, work.seconds)
     both = (times.forward.seconds + times.backward.seconds) * (1.0 + lost) / 2.0
-    return _ExpertCover(larger(own, 1.0 - 1.0 / (1.0 * at.workload.micro_batches)), both)
+    return _ExpertCover(larger(own, 1.0 - 1.0 / at.workload.micro_batches), both)
 
 
 def _build_pass(
