@@ -1,10 +1,11 @@
 """Operations on approvals, and operations on quotes that change one."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import Path, Query, Response
 
 from service.approvals import decisions, repository, service
+from service.approvals.pages.service import render_quote_report
 from service.approvals.presenters import to_summary
 from service.approvals.repository import ApprovalFilters
 from service.approvals.schemas import (
@@ -22,12 +23,14 @@ from service.approvals.schemas import (
 from service.approvals.service import QuoteAmendment
 from service.audit.service import Read, Write, WriteRequest
 from service.evidence.snapshot import Snapshots
+from service.kit.http.html import page_response
 from service.kit.http.pages import newest_first
 from service.kit.http.web import LOCATED, OffloadedWork, api_router, json_response
-from service.quotes.schemas import QuoteId
+from service.quotes.schemas import QuoteId, QuoteVersionQuery
 from service.quotes.service import QuoteFreezing
 from service.resolve.catalog import CatalogView
 
+_PAGE: dict[int | str, dict[str, Any]] = {200: {"content": {"text/html": {"schema": {"type": "string"}}}}}
 quotes = api_router("/v1/quotes", tag="quotes")
 approvals = api_router("/v1/approvals", tag="approvals")
 ApprovalPath = Annotated[ApprovalId, Path(description="Id of the approval.")]
@@ -77,6 +80,16 @@ def cancel_quote(write: Write, id: QuotePath, body: QuoteSubmissionRequest) -> R
     return write.run(
         body, lambda session: service.cancel_approval(session, write.subject, id, body.content_digest)
     )
+
+
+@quotes.get("/{id:name}/report", response_class=Response, responses=_PAGE)
+def get_quote_report(read: Read, id: QuotePath, query: Annotated[QuoteVersionQuery, Query()]) -> Response:
+    """Returns a version of a quote as a self-contained page that reads on a phone and prints.
+
+    It names who approved or rejected the version, and when, to callers that may read approvals.
+    """
+    with read.session() as session:
+        return page_response(render_quote_report(session, read.subject, id, query.version))
 
 
 @approvals.get("", response_model=ApprovalPage)

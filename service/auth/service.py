@@ -404,6 +404,19 @@ def refresh_subject(session: Reader | Writer, subject: Principal, time: datetime
     return subject._replace(scopes=frozenset(row.scopes if row is not None else ()))
 
 
+def describe_subject(session: Reader | Writer, tenant_id: str, name: str) -> str:
+    """Returns a subject as people call it: a key by its name and its maker, anybody else by the id."""
+    kind, _, subject_id = name.partition(":")
+    if kind != PrincipalKind.API_KEY:
+        return subject_id
+    row = repository.get_key(session, tenant_id, subject_id)
+    if row is None:
+        return f"API key {subject_id}"
+    maker = (row.created_by or "").partition(":")
+    own = maker[0] in {PrincipalKind.TOKEN, PrincipalKind.PERSON}
+    return f"API key “{row.name}” of {maker[2]}" if own else f"API key “{row.name}”"
+
+
 def build_named_subject(tenant_id: str, name: str) -> Principal:
     """Returns the subject of a name, without rights."""
     kind, _, subject_id = name.partition(":")

@@ -31,6 +31,12 @@ def is_known(session: Session, tenant_id: str, center_id: str) -> bool:
     return repository.get_cost_center(session, tenant_id, center_id) is not None
 
 
+def find_name(session: Session, tenant_id: str, center_id: str) -> str | None:
+    """Returns the name of a cost centre, or None if there is none with this id."""
+    row = repository.get_cost_center(session, tenant_id, center_id)
+    return None if row is None else row.name
+
+
 def lock_cost_center(session: Writer, tenant_id: str, center_id: str) -> bool:
     """Locks a cost centre until the transaction ends. Returns false if there is none with this id."""
     return repository.lock_cost_center(session, tenant_id, center_id) is not None

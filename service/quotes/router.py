@@ -1,18 +1,16 @@
 """Operations on quotes."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import Path, Query, Response
 from pydantic import MISSING
 
 from service.audit.service import Read, Write
-from service.kit.http.html import page_response
 from service.kit.http.pages import NEWEST_FIRST, Order, PageQuery
 from service.kit.http.web import CSV, LOCATED, OffloadedWork, api_router, csv_response, json_response
 from service.quotes import repository, service
 from service.quotes.documents import to_summary
 from service.quotes.errors import QuoteChanged, QuoteNotFound
-from service.quotes.report.service import render_report
 from service.quotes.schemas import (
     Quote,
     QuoteComparison,
@@ -27,7 +25,6 @@ from service.quotes.schemas import (
 from service.quotes.service import QuoteFreezing
 
 router = api_router("/v1/quotes", tag="quotes")
-_PAGE: dict[int | str, dict[str, Any]] = {200: {"content": {"text/html": {"schema": {"type": "string"}}}}}
 _NEWEST_VERSION_FIRST: Order[int | None] = Order(("version",), int, None)
 QuotePath = Annotated[QuoteId, Path(description="Id of the quote.")]
 
@@ -118,14 +115,6 @@ def compare_quote(read: Read, id: QuotePath, query: Annotated[QuoteComparisonQue
     """Compares a quote with its preceding version or another quote: question, prices and figures."""
     with read.session() as session:
         return json_response(service.compare(session, read.tenant_id, id, query))
-
-
-@router.get("/{id:name}/report", response_class=Response, responses=_PAGE)
-def get_quote_report(read: Read, id: QuotePath, query: Annotated[QuoteVersionQuery, Query()]) -> Response:
-    """Returns a version of a quote as a self-contained page that reads on a phone and prints."""
-    with read.session() as session:
-        quote = service.get_quote(session, read.tenant_id, id, query.version)
-    return page_response(render_report(quote))
 
 
 @router.get("/{id:name}/focus", response_class=Response, responses=CSV | {409: {}})

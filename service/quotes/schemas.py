@@ -209,6 +209,30 @@ class QuoteHeadlines(TypedDict):
     """Water that evaporates on the site and in the power plants of the grid."""
 
 
+QuoteAlternativeKind = TypeAliasType(
+    "QuoteAlternativeKind", Literal["fewer_devices", "other_offer", "token_price"]
+)
+
+
+class QuoteAlternative(TypedDict):
+    """A cheaper way to the same work, computed under the same catalog."""
+
+    kind: QuoteAlternativeKind
+    """Fewer devices of the same kind, another offer of the same devices, or tokens at a list price."""
+    detail: str
+    """Sentence for a reader."""
+    total: MoneyQuantity
+    """Amount to be paid for it, comparable with the total of the headlines."""
+    accelerator_count: NotRequired[Integer]
+    """Number of devices that serve the load, for `fewer_devices`."""
+    offer_id: NotRequired[str]
+    """Id of the offer, for `other_offer`."""
+    token_price_id: NotRequired[str]
+    """Id of the token price, for `token_price`."""
+    provider: NotRequired[str]
+    """Provider of the offer or of the tokens."""
+
+
 class QuotedCandidate(TypedDict):
     """The row of a plan that is quoted."""
 
@@ -268,6 +292,9 @@ class Quote(QuoteSummary):
     """Bodies of `POST /v1/estimates/...` that were answered."""
     answers: QuoteEstimates
     """Answers to the requests."""
+    alternatives: NotRequired[list[QuoteAlternative]]
+    """Cheaper ways to the same work, the cheapest first, at most one of a kind. Absent from versions of
+    earlier releases of the service, which did not look for any."""
     inputs: list[QuotedRow]
     """Rows of the catalog that the answers rest on, with their prices."""
     catalog_revision: Integer

@@ -26,6 +26,7 @@ from service.planning.cost.prices import parse_last_day
 from service.planning.notes import AnswerNotes
 from service.planning.quantity import Quantity, scaled
 from service.planning.units import HOUR_SECONDS
+from service.quotes.alternatives import list_alternatives
 from service.quotes.errors import RequestOutdated
 from service.quotes.schemas import QuotedCandidate, QuotedOperation, QuoteHeadlines
 from service.resolve.catalog import CatalogView
@@ -125,6 +126,13 @@ def build_quote(asked: QuoteSubject, catalog: CatalogView, rows_of: RowReader) -
         "answers": {
             name: found.answers[name] for name in found.list_request_names() if name in found.answers
         },
+        "alternatives": list_alternatives(
+            asked.requests,
+            found.answers,
+            headlines.get("total"),
+            catalog,
+            partial(_price_requests, asked, catalog),
+        ),
         "inputs": [{**source, "row": to_jsonable_python(row)} for source, row in rows],
         "warnings": found.warnings,
         "gaps": found.gaps,
@@ -140,6 +148,22 @@ def build_quote(asked: QuoteSubject, catalog: CatalogView, rows_of: RowReader) -
     return QuoteSnapshot(
         asked, catalog.revision, METHOD_VERSION, summary, document, charges, found.compute_prices_end_at()
     )
+
+
+def _price_requests(
+    asked: QuoteSubject, catalog: CatalogView, requests: Mapping[str, StrictModel]
+) -> MoneyQuantity | None:
+    """Returns the total of a subject with other requests, or None if it is unknown."""
+    # Electricity is no part of the total of rented devices, and its bill is the slowest answer.
+    needed = {
+        name: request for name, request in requests.items() if asked.owns_devices or name != "utility_bill"
+    }
+    found = _SnapshotBuilder(asked._replace(requests=needed, plan=None, planned=None), catalog)
+    try:
+        found.answer_all()
+    except NoSoundEstimate:
+        return None
+    return found.build_headlines().get("total")
 
 
 class _SnapshotBuilder:

@@ -82,6 +82,19 @@ class TestReading:
             assert text in seen.text
         assert ada.fields(page).buttons == ["approve", "reject"]
 
+    def test_the_page_names_the_key_that_asked_and_its_amount_first(self, ada, asked, page):
+        text = ada.get(page).text
+        assert "Asked for by <bdi>API key “" in text
+        assert text.index("Amount to pay") < text.index("Your decision") < text.index("Summary")
+
+    def test_the_report_names_who_approved_to_those_who_may_read_approvals(self, callers, ada, asked, page):
+        ada.decide(page)
+        report = f"/v1/quotes/{asked.quote['id']}/report"
+        assert "<dt>Approved by</dt><dd><bdi>ada</bdi>" in asked.asker.get(report).text
+        outsider = Actor(callers, "quotes:read")
+        assert outsider.get(report).status_code == 200
+        assert "Approved by" not in outsider.get(report).text
+
     def test_buttons_are_for_approvers_alone(self, callers, page):
         seen = Reader(callers.client, "eve").get(page)
         assert seen.status_code == 200

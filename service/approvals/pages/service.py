@@ -18,18 +18,25 @@ from service.approvals.repository import ApprovalFilters, LoadedApproval
 from service.approvals.schemas import ApprovalDecision, ApprovalDecisionKind, ApprovalDecisionRequest
 from service.approvals.tables import SUPERSEDED, ApprovalRow
 from service.audit.service import TransactionSource, WriteContext, WriteOutcome, WriteRequest
+from service.auth.service import describe_subject
 from service.auth.sessions import PageVisitor
 from service.budgets import commitments
+from service.cost_centers import service as cost_centers
 from service.evidence.snapshot import SnapshotStore
 from service.kit.database.engine import Reader, Writer
 from service.kit.http.html import Form, build_redirect, page_response, render_template
 from service.kit.http.problems import BadRequest, Problem
 from service.kit.jobs import leases
-from service.kit.security.principals import Principal, PrincipalKind
+from service.kit.security.principals import Principal, PrincipalKind, build_permission
 from service.policies.errors import OwnApproval
 from service.quotes import service as quotes
 from service.quotes.compare import compare_quotes
-from service.quotes.report.service import render_report_section
+from service.quotes.report.service import (
+    ReportDecision,
+    build_card,
+    render_report,
+    render_report_section,
+)
 from service.quotes.schemas import QuoteComparison
 
 MOST_LISTED: Final = 100
@@ -50,6 +57,33 @@ def render_inbox(session: Reader, visitor: PageVisitor) -> str:
         asked=[to_summary(row) for row in asked],
         is_open_mode=subject.kind is PrincipalKind.LOCAL,
     )
+
+
+def render_quote_report(session: Reader, subject: Principal, quote_id: str, version: int) -> str:
+    """Returns the report of a version, with its decisions if the subject may read approvals."""
+    quote = quotes.get_quote(session, subject.tenant_id, quote_id, version)
+    may_read = subject.has_permission(build_permission("approvals", "read"))
+    return render_report(
+        quote,
+        asked_by=describe_subject(session, subject.tenant_id, quote["created_by"]),
+        decisions=_list_decisions(session, subject.tenant_id, quote) if may_read else [],
+    )
+
+
+def _list_decisions(session: Reader, tenant_id: str, quote: Mapping[str, Any]) -> list[ReportDecision]:
+    approval_id = repository.find_by_content(session, tenant_id, quote["id"], quote["content_digest"])
+    if approval_id is None:
+        return []
+    return [
+        ReportDecision(
+            decision["decision"],
+            describe_subject(session, tenant_id, decision["decided_by"]),
+            step["name"],
+            decision["decided_at"],
+        )
+        for step in service.get_approval(session, tenant_id, approval_id)["steps"]
+        for decision in step["decisions"]
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +218,8 @@ class ApprovalPages:
             raise ApprovalNotFound
         approval, row = to_detail(held), held.row
         quote = quotes.get_quote(session, subject.tenant_id, row.quote_id, row.quote_version)
+        changes = _changes(session, subject.tenant_id, quote)
+        asked_by = describe_subject(session, subject.tenant_id, approval["requester"])
         may_decide = _may_decide(session, subject, held) and not _has_asked(session, reader, approval_id)
         said = {"problem": None, "comment": "", "comment_error": "", **values}
         return render_template(
@@ -192,14 +228,17 @@ class ApprovalPages:
             approval=approval,
             quote=quote,
             own=decisions_of(approval, subject),
-            changes=_changes(session, subject.tenant_id, quote),
+            changes=changes,
+            asked_by=asked_by,
+            card=build_card(quote, changes),
+            cost_center=_find_cost_center_name(session, subject.tenant_id, approval),
             due_at=row.expires_at and min(row.expires_at, row.valid_until),
             amended=_amended(session, row, quote),
             awaited=find_awaited(approval),
             may_decide=may_decide,
             foreseen=self._foreseen(subject, approval, quote, linked_by) if may_decide else None,
             action=action or f"/approvals/{approval_id}",
-            report=render_report_section(quote),
+            report=render_report_section(quote, asked_by=asked_by),
             **said,
         )
 
@@ -237,6 +276,12 @@ class ApprovalPages:
             link=link,
             is_expired=link.expires_at <= leases.read_database_time(session),
         )
+
+
+def _find_cost_center_name(session: Reader | Writer, tenant_id: str, approval: Mapping[str, Any]) -> str:
+    """Returns the name of the cost centre that pays, else its id, else an empty string."""
+    center_id: str = approval.get("cost_center_id", "")
+    return cost_centers.find_name(session, tenant_id, center_id) or center_id if center_id else ""
 
 
 def _changes(session: Reader | Writer, tenant_id: str, quote: Mapping[str, Any]) -> QuoteComparison | None:

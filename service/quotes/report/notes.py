@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from service.quotes.report.headlines import NAMES
+from service.quotes.report.names import RowNames
 from service.quotes.report.numbers import PERCENT, format_figure_title, format_value, to_plain_words, to_title
 from service.quotes.report.shapes import ReportRemarks, ReportSection, ReportTable, select_blocks
 from service.schemas.base import AnswerWarning, EstimateGap
@@ -114,10 +115,16 @@ def _build_remarks_table(notes: Sequence[AnswerWarning] | Sequence[EstimateGap],
 
 def build_sources_section(inputs: Sequence[Mapping[str, Any]]) -> ReportSection:
     """Returns the section of the catalog rows that the answers use."""
+    names = RowNames(inputs)
     rows = [
-        (f"{to_title(row['kind'])} {row['id']}", f"{row['version']}, {row['origin']}", row["citation"])
+        (
+            f"{to_title(row['kind'])}: {names.get_name(row['kind'], row['id'])}",
+            f"{row['id']}, version {row['version']}, {row['origin']}",
+            row["citation"],
+        )
         for row in inputs
     ]
-    table = ReportTable("Rows of the catalog", ("Row", "Version, origin", "Source of its values"), rows)
+    head = ("Row", "Id, version and origin", "Source of its values")
+    table = ReportTable("Rows of the catalog", head, rows)
     lead = "Rows of the catalog that the answers use, in the versions of that time."
     return ReportSection("sources", "Sources", lead, select_blocks(table))

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from service.quotes.report.charts import truncate_name
+from service.quotes.report.names import RowNames
 from service.quotes.report.numbers import TIMES, format_money, format_number, to_plain_words
 from service.quotes.report.shapes import ReportTable
 
@@ -71,9 +72,9 @@ def _format_plain(value: object) -> str:
     return f"{value:,}" if isinstance(value, int | float) else str(value)
 
 
-def format_subject(question: Mapping[str, Any]) -> str:
+def format_subject(question: Mapping[str, Any], names: RowNames) -> str:
     """Returns model, workload and cluster in one line."""
-    parts = [_format_model(question.get("model", {}))]
+    parts = [_format_model(question.get("model", {}), names)]
     workload = question.get("workload", {})
     if "kind" in workload:
         parts.append(str(workload["kind"]))
@@ -81,20 +82,20 @@ def format_subject(question: Mapping[str, Any]) -> str:
     if cluster:
         parts.append(
             f"on {cluster.get('accelerator_count', 1):,} {TIMES} "
-            f"{_format_accelerator(cluster['accelerator'])}"
+            f"{_format_accelerator(cluster['accelerator'], names)}"
         )
     return ", ".join(parts)
 
 
-def _format_model(model: Mapping[str, Any]) -> str:
+def _format_model(model: Mapping[str, Any], names: RowNames) -> str:
     if "parameter_count" in model:
         return f"a model of {model['parameter_count']:,} parameters"
     if "id" in model:
-        return str(model["id"])
+        return names.get_name_at("model", "model", str(model["id"]))
     return "a model by its configuration" if "config" in model else "a model by its layers"
 
 
-def _format_accelerator(accelerator: Mapping[str, Any]) -> str:
+def _format_accelerator(accelerator: Mapping[str, Any], names: RowNames) -> str:
     if "id" in accelerator:
-        return str(accelerator["id"])
+        return names.get_name_at("accelerator", "cluster/accelerator", str(accelerator["id"]))
     return str(accelerator["specification"].get("name", "accelerator by its figures"))

@@ -1,13 +1,14 @@
 """Report of a quote: a page without external resources, for phones and print."""
 
 import json
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 from markupsafe import Markup
 from pydantic_core import to_json
 
 from service.kit.http.html import render_fragment, render_template
+from service.quotes.report.card import build_card
 from service.quotes.report.headlines import (
     build_headline_rows,
     build_interval_chart,
@@ -16,6 +17,7 @@ from service.quotes.report.headlines import (
 )
 from service.quotes.report.memory import build_memory_section
 from service.quotes.report.money import build_cost_section
+from service.quotes.report.names import RowNames
 from service.quotes.report.notes import build_notes_section, build_sources_section, list_first_notes
 from service.quotes.report.question import build_settings_table, format_subject, get_broadest_question
 from service.quotes.report.shapes import ReportSection, select_blocks
@@ -24,40 +26,75 @@ from service.quotes.report.utility_bill.bill import build_bill_section
 from service.quotes.report.utility_bill.emissions import build_emissions_section
 from service.quotes.report.utility_bill.energy import build_energy_section
 
-__all__ = ["render_estimate_section", "render_report", "render_report_section"]
+__all__ = [
+    "ReportDecision",
+    "build_card",
+    "render_estimate_section",
+    "render_report",
+    "render_report_section",
+]
 
 
-def render_report(quote: Mapping[str, Any]) -> str:
-    """Returns the report as a page."""
-    return render_template("quotes/report/page.html", quote=quote, report=render_report_section(quote))
+class ReportDecision(NamedTuple):
+    """A decision about a quote, as its report names it."""
+
+    decision: str
+    name: str
+    step: str
+    decided_at: str
 
 
-def render_report_section(quote: Mapping[str, Any]) -> Markup:
-    """Returns the report as a part of another page.
+def render_report(
+    quote: Mapping[str, Any], *, asked_by: str = "", decisions: Sequence[ReportDecision] = ()
+) -> str:
+    """Returns the report as a page, which begins with the card of the quote.
+
+    ``asked_by`` is the name of the author; the page has the author's id without it.
+    """
+    found = _as_json(quote)
+    report = _render_section(
+        "quotes/report/report.html",
+        found,
+        card=build_card(found),
+        asked_by=asked_by or quote["created_by"],
+        decisions=decisions,
+    )
+    return render_template("quotes/report/page.html", quote=quote, report=report)
+
+
+def render_report_section(quote: Mapping[str, Any], *, asked_by: str = "") -> Markup:
+    """Returns the report as a part of another page, which has the card and the decisions itself.
 
     Its headings have levels 2 and 3, and its ids begin with `report-`.
     """
-    return _render_template("quotes/report/report.html", quote)
+    found = _as_json(quote)
+    author = asked_by or quote["created_by"]
+    return _render_section("quotes/report/report.html", found, card=(), asked_by=author, decisions=())
 
 
 def render_estimate_section(found: Mapping[str, Any]) -> Markup:
     """Returns headlines, answers and sources of an estimate without name and validity of a quote."""
-    return _render_template("quotes/report/estimate.html", found)
+    return _render_section("quotes/report/estimate.html", _as_json(found))
 
 
-def _render_template(template: str, given: Mapping[str, Any]) -> Markup:
-    # In JSON form: questions as objects, times as text.
-    quote = json.loads(to_json(given))
+def _as_json(quote: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns a quote in JSON form: questions as objects, times as text."""
+    read: dict[str, Any] = json.loads(to_json(quote))
+    return read
+
+
+def _render_section(template: str, quote: Mapping[str, Any], **values: Any) -> Markup:  # noqa: ANN401
     question = get_broadest_question(quote["requests"])
     return render_fragment(
         template,
         quote=quote,
-        subject=format_subject(question),
+        subject=format_subject(question, RowNames(quote["inputs"])),
         headlines=build_headline_rows(quote),
         first_notes=list_first_notes(quote, question, format_total(quote)),
         certainty=build_interval_chart(quote["headlines"]),
         sections=[*_build_answer_sections(quote["answers"]), *_build_end_sections(quote, question)],
         basis_text=format_basis,
+        **values,
     )
 
 
