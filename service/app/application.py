@@ -33,6 +33,7 @@ from service.approvals.delegations.router import router as delegations
 from service.approvals.links import router as approval_links
 from service.approvals.links.service import Links
 from service.approvals.pages import router as approval_pages
+from service.approvals.pages.quotes import QuotePages
 from service.approvals.pages.service import ApprovalPages
 from service.audit.router import router as audit_events
 from service.audit.service import TransactionSource, Writes
@@ -47,6 +48,7 @@ from service.benchmarks import router as benchmarks
 from service.benchmarks.service import list_missing_results
 from service.budgets.actuals.router import of_quotes as quote_actuals
 from service.budgets.actuals.router import router as actuals
+from service.budgets.pages.router import router as budget_pages
 from service.budgets.router import router as budgets
 from service.budgets.service import APPLIERS, is_center_used
 from service.calibrations import router as calibrations
@@ -124,6 +126,8 @@ ROUTERS = (
     receiving_events,
     signing_out,
     approval_pages.visited,
+    approval_pages.quoted,
+    budget_pages,
     approval_pages.linked,
     asking,
     approval_links.router,
@@ -218,6 +222,7 @@ def attach_database(app: FastAPI, database: Database, settings: Settings, keyrin
     state.links = Links(keyring, public_url=settings.public_url, has_tenant=state.has_tenant)
     state.change_appliers, state.is_center_used = APPLIERS, is_center_used
     state.approval_pages = ApprovalPages(state.transactions, state.links, state.snapshots)
+    state.quote_pages = QuotePages(state.transactions, state.snapshots)
     state.draining = False
     state.background_threads = settings.background_threads
 

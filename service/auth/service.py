@@ -407,6 +407,8 @@ def refresh_subject(session: Reader | Writer, subject: Principal, time: datetime
 def describe_subject(session: Reader | Writer, tenant_id: str, name: str) -> str:
     """Returns a subject as people call it: a key by its name and its maker, anybody else by the id."""
     kind, _, subject_id = name.partition(":")
+    if kind == PrincipalKind.LOCAL:
+        return "the local user"
     if kind != PrincipalKind.API_KEY:
         return subject_id
     row = repository.get_key(session, tenant_id, subject_id)

@@ -21,7 +21,7 @@ from service.catalog.shipped import compute_shipped_digest, list_shipped_documen
 from service.formats.names import find_nearest, normalize_name
 from service.kit.clock import now
 from service.kit.database.engine import Reader, Writer
-from service.kit.http.problems import FieldError, Unprocessable
+from service.kit.http.problems import FieldError, NotFound, Unprocessable
 from service.kit.http.versions import check_version_match
 from service.kit.security.principals import SHIPPED_TENANT
 from service.planning.errors import PlanningError
@@ -41,6 +41,14 @@ class WriteResult(NamedTuple):
 def get_row(session: Reader, resource: Resource, tenant_id: str, row_id: str) -> RowDocument:
     """Returns the current version of the row that a tenant sees."""
     return _get_visible(session, resource, tenant_id, row_id).document
+
+
+def find_name(session: Reader, noun: str, tenant_id: str, row_id: str) -> str | None:
+    """Returns the name of a visible row, or None if there is none with this id."""
+    try:
+        return str(get_row(session, RESOURCES[noun], tenant_id, row_id)["name"])
+    except NotFound:
+        return None
 
 
 def list_visible_rows(session: Session, name: str, tenant_id: str) -> list[RowDocument]:

@@ -65,11 +65,14 @@ __all__ = [
     "add_version",
     "check_integrity",
     "compare",
+    "compare_with_previous",
     "create_quote",
+    "find_names",
     "get_focus_csv",
     "get_quote",
     "list_audit_documents",
     "list_exports",
+    "list_newest",
     "list_summaries",
     "list_version_states",
     "lock_version",
@@ -263,6 +266,15 @@ def compare(session: Reader, tenant_id: str, quote_id: str, query: QuoteComparis
     return compare_quotes(get_quote(session, tenant_id, query.base_id or quote_id, base), after)
 
 
+def compare_with_previous(
+    session: Reader | Writer, tenant_id: str, quote: Mapping[str, Any]
+) -> QuoteComparison | None:
+    """Returns the comparison of a version with the one before it, or None for the first version."""
+    if quote["version"] == 1:
+        return None
+    return compare_quotes(get_quote(session, tenant_id, quote["id"], quote["version"] - 1), quote)
+
+
 def get_focus_csv(session: Reader, tenant_id: str, quote_id: str, version: int = NEWEST) -> str:
     """Returns the charges of a version as CSV in the columns of FOCUS. Refuses one without charges."""
     row = _get_version_row(session, tenant_id, quote_id, version)
@@ -283,6 +295,20 @@ def list_summaries(
 ) -> list[dict[str, Any]]:
     """Returns the list representations of every version of some quotes."""
     return [to_summary(row) for row in repository.list_all_versions(session, tenant_id, quote_ids)]
+
+
+def list_newest(session: Reader, tenant_id: str, limit: int) -> list[dict[str, Any]]:
+    """Returns the list representations of the newest versions, the last frozen first."""
+    rows = repository.list_page(
+        session, tenant_id, states=(), operations=(), cost_centers=(), after=None, limit=limit
+    )
+    return [to_summary(row) for row in rows]
+
+
+def find_names(session: Reader, tenant_id: str, quote_ids: Collection[str]) -> dict[str, str]:
+    """Returns the names of quotes by their ids, each as its newest version has it."""
+    rows = repository.list_all_versions(session, tenant_id, quote_ids)
+    return {row.id: row.name for row in sorted(rows, key=lambda row: row.version)}
 
 
 def list_exports(

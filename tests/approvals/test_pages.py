@@ -82,7 +82,7 @@ class TestReading:
             assert text in seen.text
         assert ada.fields(page).buttons == ["approve", "reject"]
 
-    def test_the_page_names_the_key_that_asked_and_its_amount_first(self, ada, asked, page):
+    def test_the_page_names_the_key_that_asked_and_its_amount_first(self, ada, page):
         text = ada.get(page).text
         assert "Asked for by <bdi>API key “" in text
         assert text.index("Amount to pay") < text.index("Your decision") < text.index("Summary")

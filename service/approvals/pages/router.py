@@ -4,11 +4,12 @@ import contextlib
 from collections.abc import Iterator
 from typing import Annotated
 
-from fastapi import Path, Request, Response
+from fastapi import Path, Query, Request, Response
 from starlette.types import Scope
 
 from service.approvals.links.errors import LinkNotFound
-from service.approvals.pages.service import ApprovalPages, render_inbox
+from service.approvals.pages.quotes import QuotePages
+from service.approvals.pages.service import ApprovalPages, render_inbox, render_quote_report
 from service.approvals.schemas import ApprovalId
 from service.audit.service import Transactions, WriteContext
 from service.auth.sessions import (
@@ -21,6 +22,7 @@ from service.kit.http.admission import Admission
 from service.kit.http.html import FormFields, PageRoute, page_response, page_router
 from service.kit.http.web import from_state
 from service.kit.security.principals import Principal
+from service.quotes.schemas import QuoteId, QuoteVersionQuery
 
 
 class LinkRoute(PageRoute):
@@ -30,11 +32,14 @@ class LinkRoute(PageRoute):
 
 
 visited = page_router(tag="approvals", route_class=AuthenticatedPageRoute)
+quoted = page_router(tag="quotes", route_class=AuthenticatedPageRoute)
 linked = page_router(tag="approvals", route_class=LinkRoute)
 
 
 Pages = Annotated[ApprovalPages, from_state("approval_pages")]
+PagesOfQuotes = Annotated[QuotePages, from_state("quote_pages")]
 ApprovalPath = Annotated[ApprovalId, Path(alias="id")]
+QuotePath = Annotated[QuoteId, Path(alias="id")]
 TokenPath = Annotated[str, Path(max_length=200)]
 
 
@@ -60,6 +65,42 @@ def decide_on_page(
 ) -> Response:
     """Decides as the visitor."""
     return pages.decide(_call(request), visitor, id, form)
+
+
+@quoted.get("/quotes")
+def quotes_page(transactions: Transactions, pages: PagesOfQuotes, visitor: VisitorDependency) -> Response:
+    """Shows the newest quotes."""
+    with transactions.open_reader() as session:
+        return page_response(pages.render_list(session, visitor))
+
+
+@quoted.get("/quotes/{id:name}")
+def quote_page(
+    transactions: Transactions, pages: PagesOfQuotes, visitor: VisitorDependency, id: QuotePath
+) -> Response:
+    """Shows a quote, with a button that submits a draft."""
+    with transactions.open_reader() as session:
+        return page_response(pages.render_quote(session, visitor, id))
+
+
+@quoted.get("/quotes/{id:name}/report")
+def report_page(
+    transactions: Transactions,
+    visitor: VisitorDependency,
+    id: QuotePath,
+    query: Annotated[QuoteVersionQuery, Query()],
+) -> Response:
+    """Shows the report of a version, to read and to print."""
+    with transactions.open_reader() as session:
+        return page_response(render_quote_report(session, visitor.subject, id, query.version))
+
+
+@quoted.post("/quotes/{id:name}")
+def submit_on_page(
+    request: Request, pages: PagesOfQuotes, visitor: VisitorDependency, id: QuotePath, form: SameSessionForm
+) -> Response:
+    """Submits a quote as the visitor."""
+    return pages.submit(_call(request), visitor, id, form)
 
 
 @linked.get("/decide/{token:name}")

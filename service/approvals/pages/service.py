@@ -33,6 +33,7 @@ from service.quotes import service as quotes
 from service.quotes.compare import compare_quotes
 from service.quotes.report.service import (
     ReportDecision,
+    ReportNames,
     build_card,
     render_report,
     render_report_section,
@@ -62,15 +63,26 @@ def render_inbox(session: Reader, visitor: PageVisitor) -> str:
 def render_quote_report(session: Reader, subject: Principal, quote_id: str, version: int) -> str:
     """Returns the report of a version, with its decisions if the subject may read approvals."""
     quote = quotes.get_quote(session, subject.tenant_id, quote_id, version)
-    may_read = subject.has_permission(build_permission("approvals", "read"))
     return render_report(
         quote,
-        asked_by=describe_subject(session, subject.tenant_id, quote["created_by"]),
-        decisions=_list_decisions(session, subject.tenant_id, quote) if may_read else [],
+        changes=quotes.compare_with_previous(session, subject.tenant_id, quote),
+        names=find_names(session, subject.tenant_id, quote),
+        decisions=describe_decisions(session, subject, quote),
     )
 
 
-def _list_decisions(session: Reader, tenant_id: str, quote: Mapping[str, Any]) -> list[ReportDecision]:
+def find_names(session: Reader | Writer, tenant_id: str, quote: Mapping[str, Any]) -> ReportNames:
+    """Returns the names of the author and of the cost centre of a quote."""
+    center_id: str = quote.get("cost_center_id", "")
+    center = cost_centers.find_name(session, tenant_id, center_id) if center_id else None
+    return ReportNames(describe_subject(session, tenant_id, quote["created_by"]), center or center_id)
+
+
+def describe_decisions(session: Reader, subject: Principal, quote: Mapping[str, Any]) -> list[ReportDecision]:
+    """Returns the decisions about a version, or none if the subject may not read approvals."""
+    if not subject.has_permission(build_permission("approvals", "read")):
+        return []
+    tenant_id = subject.tenant_id
     approval_id = repository.find_by_content(session, tenant_id, quote["id"], quote["content_digest"])
     if approval_id is None:
         return []
@@ -218,8 +230,8 @@ class ApprovalPages:
             raise ApprovalNotFound
         approval, row = to_detail(held), held.row
         quote = quotes.get_quote(session, subject.tenant_id, row.quote_id, row.quote_version)
-        changes = _changes(session, subject.tenant_id, quote)
-        asked_by = describe_subject(session, subject.tenant_id, approval["requester"])
+        changes = quotes.compare_with_previous(session, subject.tenant_id, quote)
+        names = find_names(session, subject.tenant_id, quote)
         may_decide = _may_decide(session, subject, held) and not _has_asked(session, reader, approval_id)
         said = {"problem": None, "comment": "", "comment_error": "", **values}
         return render_template(
@@ -229,16 +241,16 @@ class ApprovalPages:
             quote=quote,
             own=decisions_of(approval, subject),
             changes=changes,
-            asked_by=asked_by,
+            asked_by=describe_subject(session, subject.tenant_id, approval["requester"]),
             card=build_card(quote, changes),
-            cost_center=_find_cost_center_name(session, subject.tenant_id, approval),
+            names=names,
             due_at=row.expires_at and min(row.expires_at, row.valid_until),
             amended=_amended(session, row, quote),
             awaited=find_awaited(approval),
             may_decide=may_decide,
             foreseen=self._foreseen(subject, approval, quote, linked_by) if may_decide else None,
             action=action or f"/approvals/{approval_id}",
-            report=render_report_section(quote, asked_by=asked_by),
+            report=render_report_section(quote, names),
             **said,
         )
 
@@ -276,19 +288,6 @@ class ApprovalPages:
             link=link,
             is_expired=link.expires_at <= leases.read_database_time(session),
         )
-
-
-def _find_cost_center_name(session: Reader | Writer, tenant_id: str, approval: Mapping[str, Any]) -> str:
-    """Returns the name of the cost centre that pays, else its id, else an empty string."""
-    center_id: str = approval.get("cost_center_id", "")
-    return cost_centers.find_name(session, tenant_id, center_id) or center_id if center_id else ""
-
-
-def _changes(session: Reader | Writer, tenant_id: str, quote: Mapping[str, Any]) -> QuoteComparison | None:
-    """Returns the comparison with the previous version, or None."""
-    if quote["version"] == 1:
-        return None
-    return compare_quotes(quotes.get_quote(session, tenant_id, quote["id"], quote["version"] - 1), quote)
 
 
 class _Amended(NamedTuple):

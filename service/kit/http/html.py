@@ -8,7 +8,7 @@ import base64
 import hashlib
 import re
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from functools import cache
 from importlib.resources import files
@@ -81,6 +81,12 @@ def format_moment(value: datetime | str) -> Markup:
     return Markup('<time datetime="{}">{}</time>').format(f"{time:%Y-%m-%dT%H:%M:%SZ}", shown)
 
 
+def format_day(value: str) -> str:
+    """A day of the calendar: 1 October 2026."""
+    day = date.fromisoformat(value)
+    return f"{day.day} {day:%B %Y}"
+
+
 def format_plain(value: object) -> str:
     """A value that has no unit of its own: numbers to four digits, with separators of thousands."""
     if isinstance(value, bool):
@@ -121,7 +127,9 @@ def build_environment() -> "Environment":
     )
     made.globals["stylesheet"] = Markup(read_stylesheet())  # noqa: S704  # a file of ours
     made.globals["money"] = format_money
-    made.filters.update(moment=format_moment, plain=format_plain, seen=escape_invisible, typed=escape)
+    made.filters.update(
+        day=format_day, moment=format_moment, plain=format_plain, seen=escape_invisible, typed=escape
+    )
     return made
 
 

@@ -25,14 +25,23 @@ from service.quotes.report.speed import build_speed_section
 from service.quotes.report.utility_bill.bill import build_bill_section
 from service.quotes.report.utility_bill.emissions import build_emissions_section
 from service.quotes.report.utility_bill.energy import build_energy_section
+from service.quotes.schemas import QuoteComparison
 
 __all__ = [
     "ReportDecision",
+    "ReportNames",
     "build_card",
     "render_estimate_section",
     "render_report",
     "render_report_section",
 ]
+
+
+class ReportNames(NamedTuple):
+    """Names of those whom a quote knows by their ids."""
+
+    asked_by: str
+    cost_center: str = ""
 
 
 class ReportDecision(NamedTuple):
@@ -45,31 +54,35 @@ class ReportDecision(NamedTuple):
 
 
 def render_report(
-    quote: Mapping[str, Any], *, asked_by: str = "", decisions: Sequence[ReportDecision] = ()
+    quote: Mapping[str, Any],
+    *,
+    changes: QuoteComparison | None = None,
+    names: ReportNames | None = None,
+    decisions: Sequence[ReportDecision] = (),
 ) -> str:
-    """Returns the report as a page, which begins with the card of the quote.
-
-    ``asked_by`` is the name of the author; the page has the author's id without it.
-    """
+    """Returns the report as a page, which begins with the card of the quote. Without names it has ids."""
     found = _as_json(quote)
     report = _render_section(
         "quotes/report/report.html",
         found,
-        card=build_card(found),
-        asked_by=asked_by or quote["created_by"],
+        card=build_card(found, changes),
+        names=names or _get_ids(quote),
         decisions=decisions,
     )
     return render_template("quotes/report/page.html", quote=quote, report=report)
 
 
-def render_report_section(quote: Mapping[str, Any], *, asked_by: str = "") -> Markup:
+def render_report_section(quote: Mapping[str, Any], names: ReportNames) -> Markup:
     """Returns the report as a part of another page, which has the card and the decisions itself.
 
     Its headings have levels 2 and 3, and its ids begin with `report-`.
     """
     found = _as_json(quote)
-    author = asked_by or quote["created_by"]
-    return _render_section("quotes/report/report.html", found, card=(), asked_by=author, decisions=())
+    return _render_section("quotes/report/report.html", found, card=(), names=names, decisions=())
+
+
+def _get_ids(quote: Mapping[str, Any]) -> ReportNames:
+    return ReportNames(quote["created_by"], quote.get("cost_center_id", ""))
 
 
 def render_estimate_section(found: Mapping[str, Any]) -> Markup:

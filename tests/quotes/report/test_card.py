@@ -5,7 +5,7 @@ from decimal import Decimal
 from service.kit.http.html import format_money
 from service.quotes.compare import compare_quotes
 from service.quotes.report.card import build_card
-from service.quotes.report.service import ReportDecision, render_report
+from service.quotes.report.service import ReportDecision, ReportNames, render_report
 from tests.asking import usd
 from tests.quotes.reading import BARE, SERVED, TRAINED, quoted
 from tests.quotes.test_alternatives import WIDE
@@ -80,7 +80,8 @@ def test_a_quote_of_an_earlier_release_says_nothing_of_alternatives():
 def test_the_report_names_who_asked_and_who_approved():
     quote = quoted(WIDE, "cost")
     made = ReportDecision("approve", "ada", "Finance", quote["created_at"])
-    page = render_report(quote, asked_by="API key “CI” of ben", decisions=[made])
+    page = render_report(quote, names=ReportNames("API key “CI” of ben", "Research"), decisions=[made])
     assert "<dt>Approved by</dt><dd><bdi>ada</bdi>" in page
     assert "in the step “<bdi>Finance</bdi>”" in page
     assert "<bdi>API key “CI” of ben</bdi>" in page
+    assert "<dt>Cost centre</dt><dd>Research</dd>" in page
