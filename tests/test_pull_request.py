@@ -12,9 +12,11 @@ import pytest
 import yaml
 
 from service.cli.diff_markdown import MARKER
+from tests.image import ROOT
 from tests.test_deploy import DEPLOY, options_of
 
 FOLDER = DEPLOY / "pull-request"
+SCRIPT = ROOT / "service" / "cli" / "comment.py"
 TOKEN = "forge-token-never-shown"  # noqa: S105  # opens nothing
 
 
@@ -126,7 +128,7 @@ def comment(job, tmp_path):
     def post(text, **variables):
         file = tmp_path / "comment.md"
         file.write_text(text)
-        command = [sys.executable, "-I", FOLDER / "comment.py", file]
+        command = [sys.executable, "-I", SCRIPT, file]
         env = {"PATH": "/usr/bin:/bin", **job, **variables}
         done = subprocess.run(command, env=env, capture_output=True, text=True, check=False, timeout=60)
         assert TOKEN not in done.stdout + done.stderr
@@ -153,16 +155,16 @@ class TestTheScript:
         }[forge.kind]
 
     def test_what_goes_wrong_is_one_line(self, forge, comment):
-        assert comment("something else")[0] == "comment.py: the file is nothing that `ironlaw diff` wrote\n"
+        assert comment("something else")[0] == "comment: the file is nothing that `ironlaw diff` wrote\n"
         forge.status = 500
         said, status = comment(f"{MARKER}\n")
-        assert (said, status) == ("comment.py: the forge answers 500 to /user\n", 1)
+        assert (said, status) == ("comment: the forge answers 500 to /user\n", 1)
         forge.redirect = "http://127.0.0.1:9/elsewhere"
         said, status = comment(f"{MARKER}\n")
-        assert (said, status) == ("comment.py: the forge answers 302 to /user\n", 1)
+        assert (said, status) == ("comment: the forge answers 302 to /user\n", 1)
         api = "GITHUB_API_URL" if forge.kind == "github" else "CI_API_V4_URL"
         said, status = comment(f"{MARKER}\n", **{api: "http://forge.example"})
-        assert (said, status) == ("comment.py: a token goes by https alone\n", 1)
+        assert (said, status) == ("comment: a token goes by https alone\n", 1)
 
     def test_without_a_token_that_writes_it_is_in_the_summary(self, forge, comment, tmp_path):
         """A fork's job: nothing of it fails, and nobody needs a token to read what a change costs."""
@@ -215,7 +217,7 @@ def git(folder, *arguments):
 
 @pytest.fixture
 def checkout(tmp_path):
-    """A repository with the script, whose last commit changes a question; and what stands for the command."""
+    """A repository whose last commit changes a question; and what stands for the commands of the package."""
     repository, tools = tmp_path / "repository", tmp_path / "tools"
     (repository / "capacity").mkdir(parents=True)
     tools.mkdir()
@@ -226,10 +228,15 @@ def checkout(tmp_path):
         'cat "$2/a.json" "$3/a.json"\nexit 3\n'
     )
     command.chmod(0o755)
+    python = tools / "python3"
+    python.write_text(
+        '#!/bin/sh\n[ "$1 $2 $3" = "-I -m service.cli.comment" ] && shift 3 || exit 9\n'
+        f'exec {sys.executable} -I {SCRIPT} "$@"\n'
+    )
+    python.chmod(0o755)
     git(repository, "init", "--quiet")
-    (repository / "deploy" / "pull-request").mkdir(parents=True)
-    script = repository / "deploy" / "pull-request" / "comment.py"
-    script.write_text((FOLDER / "comment.py").read_text())
+    script = repository / "service" / "cli" / "comment.py"
+    script.parent.mkdir(parents=True)
     for text in ("before", "after"):
         (repository / "capacity" / "a.json").write_text(f"{text}\n")
         git(repository, "add", ".")

@@ -1,10 +1,11 @@
 """Put what `ironlaw diff` says under a pull request of GitHub, or a merge request of GitLab.
 
     ironlaw diff base/capacity capacity > comment.md
-    python comment.py comment.md
+    python3 -I -m service.cli.comment comment.md
 
 The comment is updated in place: it is found by its first line among those of whoever owns the token. Python's
-own library is all that this needs. Everything else comes from the environment of the job:
+own library is all that this imports, so that no other package runs with the token. The rest comes from the
+environment of the job:
 
 - GitHub Actions: GITHUB_TOKEN (permission `pull-requests: write`), GITHUB_REPOSITORY, GITHUB_API_URL,
   GITHUB_STEP_SUMMARY and the number of the pull request in the file GITHUB_EVENT_PATH
@@ -30,11 +31,11 @@ TIMEOUT_SECONDS = 30
 PAGE_SIZE = 100
 MOST_PAGES = 50
 ACTIONS = "github-actions[bot]"
-"""Whose comments are those of a job's own token, which may not ask who it is."""
+"""Author of the comments of a job's own token, which may not ask for its name."""
 
 
 class Forge(NamedTuple):
-    """Where the comments of one request are."""
+    """Address of the comments of one request."""
 
     api: str
     headers: Mapping[str, str]
@@ -62,11 +63,11 @@ class NoRedirects(HTTPRedirectHandler):
 
 def stop(message: str) -> NoReturn:
     """End with a line for the log of the job."""
-    sys.exit(f"comment.py: {message}")
+    sys.exit(f"comment: {message}")
 
 
 def setting(name: str) -> str:
-    """What the environment says."""
+    """Returns a variable of the environment."""
     return os.environ.get(name) or stop(f"{name} is not set")
 
 
@@ -79,7 +80,7 @@ def token(name: str) -> str:
 
 
 def forge() -> Forge:
-    """Which of the two this job runs on."""
+    """Returns the forge that this job runs on."""
     if "GITHUB_REPOSITORY" in os.environ:
         event = json.loads(Path(setting("GITHUB_EVENT_PATH")).read_text())
         number = event.get("pull_request", {}).get("number") or stop("this is no event of a pull request")
@@ -110,7 +111,7 @@ def ask(where: Forge, method: str, path: str, body: object = None) -> Any:  # no
 
 
 def own_name(where: Forge) -> str:
-    """Whose token it is."""
+    """Returns the name of the owner of the token."""
     try:
         return str(ask(where, "GET", "/user")[where.name])
     except HTTPError as error:
@@ -164,7 +165,7 @@ def summarize(text: str) -> str:
 def main(arguments: list[str]) -> None:
     """Post the file that is named."""
     if len(arguments) != 1:
-        stop("usage: comment.py FILE")
+        stop("usage: python3 -I -m service.cli.comment FILE")
     text = Path(arguments[0]).read_text()
     if not text.startswith(MARKER):
         stop("the file is nothing that `ironlaw diff` wrote")
