@@ -17,6 +17,7 @@ import typer
 
 from service.cli import ask as ask_cli
 from service.cli import diff as diff_cli
+from service.cli import doctor as doctor_cli
 from service.cli import evidence, offers
 from service.cli import operator as operator_cli
 from service.cli import plan as plan_cli
@@ -34,6 +35,7 @@ app.add_typer(offers.app, name="offers")
 app.add_typer(worker, name="worker")
 app.command()(plan_cli.plan)
 app.command()(diff_cli.diff)
+app.command()(doctor_cli.doctor)
 app.command()(ask_cli.fit)
 app.command()(ask_cli.speed)
 app.command()(ask_cli.cost)
