@@ -1,5 +1,5 @@
 # Two commands do everything: `make run` serves, `make test` checks. Both set up what they need.
-.PHONY: help run test test-unit lint types same-answers accuracy fit devices bills plans mfu prices price-page catalog-age bench fleet gpu-suite hostile escalation worst-requests schemathesis faults oracles clients site fresh-clone containers lock pins advisories clean
+.PHONY: help run test test-unit lint types same-answers accuracy fit devices bills plans mfu prices price-page catalog-age bench fleet gpu-suite hostile escalation worst-requests schemathesis faults oracles clients site fresh-clone containers package sbom release-check platforms lock pins advisories clean
 
 VENV = .venv/bin
 # A machine with a GPU brings its own interpreter; nothing is installed there.
@@ -142,6 +142,27 @@ containers: ## Install as the image does, from the pinned requirements alone; ta
 	@tools/setup test
 	$(VENV)/python -m tests.image
 
+package: ## Build wheel and source distribution into dist, install the wheel elsewhere and try it; needs a network
+	@tools/setup test
+	rm -rf dist
+	$(VENV)/python -m tests.package dist
+
+sbom: ## List the pinned dependencies of the server as CycloneDX, validated, in build/ironlaw.cdx.json; needs a network
+	python3 -m venv .venv-sbom
+	.venv-sbom/bin/pip install --quiet cyclonedx-bom==7.5.0
+	mkdir -p build
+	.venv-sbom/bin/cyclonedx-py requirements requirements.txt --pyproject pyproject.toml \
+		--output-reproducible --validate --output-file build/ironlaw.cdx.json
+
+release-check: ## Do what a release does before it publishes, without the image; TAG=v0.1.0
+	@tools/setup test
+	$(VENV)/python -m tests.release "$(TAG)"
+	@$(MAKE) --no-print-directory package sbom
+
+platforms: ## Resolve the pins for every Python and system, to wheels; writes docs/platforms.md; needs a network
+	@tools/setup test
+	@tools/platforms
+
 lock: ## Pin the dependencies again, with hashes
 	$(VENV)/uv pip compile pyproject.toml --extra server --extra install --extra dev --universal \
 		--python-version 3.11 --generate-hashes --no-header --no-annotate --quiet --upgrade \
@@ -163,4 +184,4 @@ advisories: ## Hold the pinned versions against published advisories; needs a ne
 	@tools/advisories
 
 clean: ## Remove what the set-up made; the data directory stays
-	rm -rf .venv .venv-oracles .venv-clients .venv-advisories .clients build tests/contract/typescript/node_modules
+	rm -rf .venv .venv-oracles .venv-clients .venv-advisories .venv-sbom .clients build dist tests/contract/typescript/node_modules
