@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.asking import ask, chosen_workload, codes, gaps, question, refusal, shipped
+from tests.asking import ask, chosen_workload, codes, gaps, question, refusal, shipped, usd
 
 ASSUMED = {"source": "assumed", "utilization": 0.4}
 SERVED = {"kind": "inference", "input_tokens": 512, "output_tokens": 128, "concurrency": 512}
@@ -85,6 +85,20 @@ class TestTraining:
     def test_a_model_that_does_not_fit_is_answered_with_a_warning(self, snapshot):
         asked = {**question("llama-2-70b", "h100-sxm"), "efficiency": ASSUMED}
         assert "DOES_NOT_FIT" in codes(ask(snapshot, "throughput", asked)["warnings"])
+
+    @pytest.mark.parametrize("operation", ["throughput", "cost", "utility-bill"])
+    @pytest.mark.parametrize("known", [{}, {"memory_bandwidth_bytes_per_second": 3e12}])
+    def test_a_model_that_does_not_fit_is_warned_of_without_a_known_bandwidth_too(
+        self, snapshot, operation, known
+    ):
+        device = {"peak_flops_per_second": {"bf16": 1e15}, "memory_bytes": 24 * 10**9, **known}
+        asked = question("llama-2-70b", "h100-sxm", total_tokens=10**9)
+        asked["cluster"]["accelerator"] = {"source": "specification", "specification": device}
+        assert ask(snapshot, "memory", asked)["fits"] is False
+        paid = {} if operation == "throughput" else {"rental": {"price_per_device_hour": usd("2")}}
+        assert "DOES_NOT_FIT" in codes(ask(snapshot, operation, asked | paid)["warnings"])
+        smaller = asked | {"model": {"source": "catalog", "id": "gpt2"}} | paid
+        assert "DOES_NOT_FIT" not in codes(ask(snapshot, operation, smaller)["warnings"])
 
     def test_moving_the_state_bounds_a_tiny_batch(self, snapshot):
         """One token per step: moving 16 bytes per parameter takes far longer than 6 FLOPs per parameter."""

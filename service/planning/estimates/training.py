@@ -195,6 +195,7 @@ def _run_at_share(run: TrainingRun, efficiency: Efficiency) -> TrainingRun:
     profile, workload, is_assumed = case.profile, case.workload, case.assumed is not None
     if not _is_answered(case, notes):
         return run
+    fullest = _warn_of_memory(case, notes) if profile.shapes_known else None
     if not is_assumed and (workload.rollout or workload.offload != Offload()):
         detail = "generation and transfers to the host need the shapes of the model and rates of the device"
         notes.add_gap("/tokens_per_second", "ARCHITECTURE_REQUIRED", detail)
@@ -213,7 +214,8 @@ def _run_at_share(run: TrainingRun, efficiency: Efficiency) -> TrainingRun:
             "/workload/attention",
             "the measured runs used a fused kernel; one that stores the scores is slower",
         )
-    if is_assumed and _compute_moving_seconds(case, notes) > time.seconds_per_token.value:
+    moving = 0.0 if fullest is None else _compute_moving_seconds(case, fullest)
+    if is_assumed and moving > time.seconds_per_token.value:
         notes.warn(
             "UTILIZATION_ABOVE_BANDWIDTH",
             "/efficiency/utilization",
@@ -311,18 +313,13 @@ def _add_data(run: TrainingRun) -> TrainingRun:
     )
 
 
-def _compute_moving_seconds(case: TrainingCase, notes: AnswerNotes) -> float:
-    """Seconds per token of the cluster to move the training state at full bandwidth.
-
-    Warns where the state does not fit.
-    """
-    if not case.profile.shapes_known:
-        return 0.0
-    stage, bandwidth = _warn_of_memory(case, notes), case.cluster.accelerator.bandwidth_bytes_per_second
+def _compute_moving_seconds(case: TrainingCase, fullest: StageMemory) -> float:
+    """Seconds per token of the cluster to move the training state at full bandwidth."""
+    bandwidth = case.cluster.accelerator.bandwidth_bytes_per_second
     if not bandwidth:
         return 0.0
-    unsharded = compute_unsharded_state(case.profile, case.workload, case.layout, stage.stage)
-    moved = weight_traffic_bytes(stage.state, unsharded, case.workload.micro_batches)
+    unsharded = compute_unsharded_state(case.profile, case.workload, case.layout, fullest.stage)
+    moved = weight_traffic_bytes(fullest.state, unsharded, case.workload.micro_batches)
     return moved / bandwidth / case.step_tokens
 
 
