@@ -14,7 +14,7 @@ from service.catalog.rows import RowDocument
 from service.catalog.shipped import list_shipped_documents
 from service.evidence.snapshot import build_shipped_snapshot
 from service.planning.cost.prices import OLD_DAYS, is_old, parse_first_day
-from service.resolve.offer_age import find_newest_day
+from service.resolve.price_age import find_newest_day
 from service.resolve.rental import TERM_OPTIONS
 
 ROOT: Final = Path(__file__).resolve().parents[2]

@@ -8,7 +8,7 @@ from service.planning.cost.currencies import TotalCurrency
 from service.planning.estimates import Run, TrainingRun
 from service.planning.estimates.list_prices import estimate_list_cost
 from service.resolve.catalog import CatalogView, KnownTokenPrice
-from service.resolve.token_prices import resolve_token_prices, to_token_prices
+from service.resolve.token_prices import resolve_token_prices, to_token_prices, warn_of_old_token_prices
 from service.schemas.answer import to_quantity
 from service.schemas.base import MoneyAmount
 from service.schemas.cost_answers import TokenListPrice
@@ -26,6 +26,7 @@ def to_list_prices(
     found = resolve_token_prices(question, catalog, run.notes)
     if isinstance(run, TrainingRun) or run.requests is None or not run.case.workload.output_tokens:
         return []
+    warn_of_old_token_prices(question, catalog, run.notes)
     answers: list[TokenListPrice] = []
     for place, (name, known) in enumerate(found.items()):
         answer = _to_list_price(name, known)

@@ -17,7 +17,7 @@ from service.plans.space import DeviceSupply, SearchSpace
 from service.resolve.catalog import CatalogView, KnownOffer, resolve_row
 from service.resolve.hardware import find_links, get_accelerators_per_node, resolve_cluster
 from service.resolve.model import resolve_model
-from service.resolve.offer_age import find_newest_day, is_used_by_id_only
+from service.resolve.price_age import find_newest_day, is_used_by_id_only
 from service.resolve.rental import TERM_OPTIONS
 from service.schemas.energy import RunLoadInput
 from service.schemas.plans import PlanConstraints, PlanRequest, RentedDevices

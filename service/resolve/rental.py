@@ -11,8 +11,8 @@ from service.planning.errors import PlanningError
 from service.planning.notes import AnswerNotes
 from service.planning.quantity import EvidenceBasis, assumed
 from service.resolve.catalog import CatalogView, KnownOffer, resolve_row
-from service.resolve.offer_age import find_newest_day
 from service.resolve.offer_warnings import warn_of_offer
+from service.resolve.price_age import find_newest_day
 from service.resolve.prices import add_range, multiply_price, resolve_price
 from service.schemas.rental import Rental
 from service.schemas.rental import SpotTerms as SpotInput

@@ -8,7 +8,7 @@ from pydantic import MISSING
 
 from service.planning.errors import PlanningError
 from service.resolve.catalog import CatalogView, KnownAccelerator, KnownModel, KnownOffer, resolve_row
-from service.resolve.offer_age import is_used_by_id_only
+from service.resolve.price_age import is_used_by_id_only
 from service.schemas.estimates import (
     CostEstimateRequest,
     MemoryEstimateRequest,

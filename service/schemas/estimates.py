@@ -99,7 +99,7 @@ class CostEstimateRequest(RunEstimateRequest):
     """Price of data that leave the provider."""
     token_price_ids: Annotated[list[CatalogName], Field(max_length=20)] | MISSING = MISSING
     """Token prices of the catalog to compare with the cost of a served model. Defaults to those of the
-    model."""
+    model that are at most a year older than the newest of the catalog."""
     starts_at: Instant | MISSING = MISSING
     """Start of the run."""
     currency_code: CurrencyCode | MISSING = MISSING

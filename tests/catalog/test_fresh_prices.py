@@ -12,7 +12,7 @@ from service.catalog import service
 from service.catalog.shipped import list_shipped_documents
 from service.evidence.snapshot import build_shipped_snapshot
 from service.kit.security.principals import DEFAULT_TENANT
-from service.resolve.offer_age import is_used_by_id_only
+from service.resolve.price_age import is_used_by_id_only
 from service.resolve.rental import TERM_OPTIONS
 
 SNAPSHOT = build_shipped_snapshot()

@@ -10,7 +10,7 @@ from pydantic import TypeAdapter
 from service.estimates.service import ESTIMATES, answer_question
 from service.estimates.summary import estimate_summary
 from service.kit.http.problems import Problem
-from service.resolve.offer_age import is_used_by_id_only
+from service.resolve.price_age import is_used_by_id_only
 from service.schemas.summary import SummaryEstimate, SummaryRequest
 from tests.asking import shipped
 

@@ -1,6 +1,7 @@
 """What a request and its tokens cost at a load, and the same work in two ways."""
 
 import math
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -198,8 +199,21 @@ class TestSharedErrors:
         assert found["time_ratio"]["value"] > 1.0
 
 
-def list_price(answer, name="groq-llama-3-1-8b-instant"):
+GROQ = "groq-llama-3-1-8b-instant"
+
+
+def list_price(answer, name=GROQ):
     return next(listed for listed in answer["list_prices"] if listed["id"] == name)
+
+
+def age_price(catalog, name, as_of):
+    """The catalog with another date of one token price."""
+    prices = dict(catalog.token_prices.items())
+    return replace(catalog, token_prices=prices | {name: replace(prices[name], as_of=as_of)})
+
+
+def said_of_age(answer):
+    return [warning for warning in answer["warnings"] if warning["code"] == "TOKEN_PRICE_OLD"]
 
 
 class TestListPrices:
@@ -243,6 +257,38 @@ class TestListPrices:
     def test_an_unknown_one_is_refused(self, snapshot):
         where = ("UNKNOWN_REFERENCE", "/token_price_ids/0")
         assert refusal(snapshot, "cost", served(token_price_ids=["nothing"])) == where
+
+    def test_what_is_a_year_older_than_the_newest_price_is_left_out_by_name(self, snapshot):
+        asked = served(horizon={"total_requests": 10**6})
+        answer = ask(age_price(snapshot, GROQ, "2025-10-06"), "cost", asked)
+        assert GROQ not in {listed["id"] for listed in answer["list_prices"]}
+        (said,) = said_of_age(answer)
+        assert said["pointer"] == "/token_price_ids"
+        assert GROQ in said["detail"]
+        assert "2026-10-07" in said["detail"]
+
+    @pytest.mark.parametrize("as_of", ["2025-10-07", "2025-11"])
+    def test_a_price_of_the_year_is_compared(self, snapshot, as_of):
+        asked = served(horizon={"total_requests": 10**6})
+        answer = ask(age_price(snapshot, GROQ, as_of), "cost", asked)
+        assert list_price(answer)["as_of"] == as_of
+        assert said_of_age(answer) == []
+
+    def test_an_old_one_is_compared_by_its_id_and_the_answer_says_its_date(self, snapshot):
+        asked = served(horizon={"total_requests": 10**6}, token_price_ids=[GROQ])
+        answer = ask(age_price(snapshot, GROQ, "2024"), "cost", asked)
+        assert list_price(answer)["as_of"] == "2024"
+        (said,) = said_of_age(answer)
+        assert said["pointer"] == "/token_price_ids/0"
+        assert "2024" in said["detail"]
+
+    def test_age_counts_from_the_newest_token_price_and_not_from_today(self, snapshot):
+        """A catalog whose token prices stop in 2023 compares with them, whatever day it is."""
+        old = {name: replace(price, as_of="2023-05") for name, price in snapshot.token_prices.items()}
+        asked = served(horizon={"total_requests": 10**6})
+        answer = ask(replace(snapshot, token_prices=old), "cost", asked)
+        assert list_price(answer)["as_of"] == "2023-05"
+        assert said_of_age(answer) == []
 
     def test_models_without_one_have_none(self, snapshot):
         assert "list_prices" not in ask(snapshot, "cost", {**trained(8)})
