@@ -1,12 +1,13 @@
 """Cells that files of dated prices have in common: day, currency, source, and which of two prices stands."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from datetime import date
 from decimal import Decimal
 from typing import Final, NamedTuple, TypeVar
 
 from service.formats.offers.listed import ListedSource, RefusedOffer, RowError, parse_text
-from service.planning.cost.prices import parse_last_day
+from service.planning.cost.prices import is_old, parse_first_day, parse_last_day
 
 CONFIDENCES: Final = ("list", "computed", "transcribed", "marketplace")
 """Origins of a price, the most reliable first: the provider's list, figures computed from it, a list as
@@ -22,13 +23,14 @@ _Price = TypeVar("_Price")
 
 
 class DatedPrice(NamedTuple):
-    """The identity of a price: its id and place, its day, its origin and its amounts."""
+    """The identity of a price: its id and place, its day, its origin, its amounts, and its doubt."""
 
     id: str
     pointer: str
     as_of: str
     confidence: int
     amounts: tuple[Decimal | None, ...]
+    is_doubtful: bool = False
 
 
 def read_cell(cells: Mapping[str, str], column: str, parse: Callable[[str], _Cell]) -> _Cell:
@@ -103,12 +105,17 @@ def read_source(cells: Mapping[str, str], provider: str) -> ListedSource:
 
 
 def keep_newest(
-    prices: Iterable[_Price], describe: Callable[[_Price], DatedPrice]
+    prices: Sequence[_Price], describe: Callable[[_Price], DatedPrice]
 ) -> tuple[list[_Price], list[RefusedOffer]]:
-    """Returns the newest price of each id, by the most reliable origin of its day, and the refused others."""
+    """Returns the price of each id that stands, and the refused others.
+
+    It is the newest of the prices without a doubt that are at most a year older than the newest of the file,
+    else the newest; of one day, that of the most reliable origin.
+    """
+    newest = max((parse_first_day(describe(one).as_of) for one in prices), default=date.min)
     kept: dict[str, _Price] = {}
     refused: list[RefusedOffer] = []
-    for price in sorted(prices, key=lambda one: _build_order(describe(one))):
+    for price in sorted(prices, key=lambda one: _build_order(describe(one), newest)):
         mine = describe(price)
         first = describe(kept.setdefault(mine.id, price))
         if first.pointer != mine.pointer:
@@ -116,16 +123,20 @@ def keep_newest(
     return list(kept.values()), refused
 
 
-def _build_order(price: DatedPrice) -> tuple[int, int]:
-    return -parse_last_day(price.as_of).toordinal(), price.confidence
+def _build_order(price: DatedPrice, newest: date) -> tuple[bool, int, int]:
+    is_second = price.is_doubtful or is_old(price.as_of, newest)
+    return is_second, -parse_last_day(price.as_of).toordinal(), price.confidence
 
 
 def _refuse(price: DatedPrice, kept: DatedPrice) -> RefusedOffer:
+    if price.as_of == kept.as_of and price.amounts == kept.amounts:
+        return RefusedOffer(price.pointer, "REPEATS_ANOTHER_ROW", f"it repeats the price at {kept.pointer}")
+    is_older = parse_last_day(price.as_of) < parse_last_day(kept.as_of)
+    if price.is_doubtful and not kept.is_doubtful and not is_older:
+        detail = f"the same product has a price of {kept.as_of} without a doubt at {kept.pointer}"
+        return RefusedOffer(price.pointer, "DOUBTFUL", detail)
     if price.as_of != kept.as_of:
         detail = f"the same product has a newer price at {kept.pointer}"
         return RefusedOffer(price.pointer, "SUPERSEDED", detail)
-    if price.amounts == kept.amounts:
-        detail = f"it repeats the price at {kept.pointer}"
-        return RefusedOffer(price.pointer, "REPEATS_ANOTHER_ROW", detail)
     detail = f"the same product has another price of that day at {kept.pointer}"
     return RefusedOffer(price.pointer, "CONTRADICTS_ANOTHER_ROW", detail)

@@ -96,6 +96,25 @@ def sent(client, *rows, **members):
     return client.post("/v1/offers:import", {**IMPORT, "content": content, **members})
 
 
+def dated(client, **cells):
+    row = {
+        "provider": "Own Cloud",
+        "product": "node-1",
+        "catalog_accelerator_id": "l4",
+        "accelerator_count": "1",
+        "region": "eu-1",
+        "purchase_option": "on_demand",
+        "commitment_note": "",
+        "price_per_hour": "3",
+        "currency": "USD",
+        "source_url": "https://prices.example/list",
+        **cells,
+    }
+    content = f"{','.join(row)}\n{','.join(row.values())}\n"
+    members = {name: IMPORT[name] for name in ("as_of", "source")}
+    return client.post("/v1/offers:import", {**members, "format": "dated_csv", "content": content})
+
+
 class TestImport:
     def test_offers_of_a_list(self, client):
         before = int(client.get("/v1/offers").headers["etag"].strip('"').split("-")[0])
@@ -138,6 +157,22 @@ class TestImport:
         told = sent(client, "vm,us,2,1,1,1,L4,24,False", as_of="2025-11").json()
         assert (told["changed"], told["created"]) == ([], [])
         assert [row["code"] for row in told["refused"]] == ["OLDER_THAN_CATALOG"]
+
+    def test_a_doubtful_price_does_not_take_the_place_of_one_of_the_year_without_a_doubt(self, client):
+        (row_id,) = dated(client, as_of="2026-01-01").json()["created"]
+        doubtful = {"price_per_hour": "2", "commitment_note": "starting at"}
+        told = dated(client, as_of="2026-11-20", **doubtful).json()
+        assert [row["code"] for row in told["refused"]] == ["OLDER_THAN_CATALOG"]
+        assert client.get(f"/v1/offers/{row_id}").json()["price_per_device_hour"] == usd("3")
+
+    def test_a_price_without_a_doubt_takes_the_place_of_a_doubtful_one_of_the_year(self, client):
+        doubtful = {"price_per_hour": "2", "commitment_note": "starting at"}
+        (row_id,) = dated(client, as_of="2026-11-20", **doubtful).json()["created"]
+        told = dated(client, as_of="2025-11-19").json()
+        assert [row["code"] for row in told["refused"]] == ["OLDER_THAN_CATALOG"]
+        assert dated(client, as_of="2026-01-01").json()["changed"] == [row_id]
+        row = client.get(f"/v1/offers/{row_id}").json()
+        assert (row["price_per_device_hour"], "doubt" in row) == (usd("3"), False)
 
     def test_a_shipped_offer_is_shadowed(self, client):
         content = '{"TPU v6e": {"us-east1": {"On Demand (USD)": 2.5}}}'

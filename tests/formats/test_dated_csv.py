@@ -207,6 +207,40 @@ def test_of_one_product_the_newest_price_stands():
     ]
 
 
+DOUBTFUL = {"commitment_note": "starting at", "price_per_hour": "16", "price_per_accelerator_hour": "2"}
+
+
+def test_a_doubtful_price_does_not_hide_one_of_the_year_before_without_a_doubt():
+    found = read(DOUBTFUL, {"as_of": "2025-11-01"}, {"as_of": "2025-10", "price_per_hour": "24.01"})
+    assert [(offer.price, offer.as_of, offer.doubt) for offer in found.offers] == [(24, "2025-11-01", None)]
+    assert sorted((one.pointer, one.code) for one in found.refused) == [
+        ("/2", "DOUBTFUL"),
+        ("/4", "SUPERSEDED"),
+    ]
+
+
+@pytest.mark.parametrize("as_of", ["2025-10-31", "2025-10", "2025"])
+def test_a_doubtful_price_stands_before_one_that_is_used_by_its_id_only(as_of):
+    found = read(DOUBTFUL, {"as_of": as_of})
+    assert [(offer.price, offer.doubt) for offer in found.offers] == [(16, "starting at")]
+    assert [(one.pointer, one.code) for one in found.refused] == [("/3", "SUPERSEDED")]
+
+
+def test_age_counts_from_the_newest_price_of_the_file():
+    newer = {"product": "other", "as_of": "2026-11-02"}
+    found = read(DOUBTFUL, {"as_of": "2025-11-01"}, newer)
+    assert {offer.instance_type: offer.doubt for offer in found.offers} == {
+        "node-8": "starting at",
+        "other": None,
+    }
+
+
+def test_of_doubtful_prices_the_newest_stands():
+    found = read(DOUBTFUL, {**DOUBTFUL, "as_of": "2026-03-01"})
+    assert [offer.as_of for offer in found.offers] == ["2026-11-01"]
+    assert [(one.pointer, one.code) for one in found.refused] == [("/3", "SUPERSEDED")]
+
+
 def test_of_one_day_the_more_reliable_origin_stands():
     found = read(
         {"price_per_hour": "23.9", "price_per_accelerator_hour": "", "confidence": "transcribed"},

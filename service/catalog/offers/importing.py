@@ -26,7 +26,7 @@ from service.formats.offers.names import ListedAccelerators, PriceListContext, b
 from service.kit.clock import now
 from service.kit.database.engine import Reader, Writer
 from service.kit.http.problems import FieldError, Unprocessable
-from service.planning.cost.prices import CommitmentTerm, format_price, parse_first_day, parse_last_day
+from service.planning.cost.prices import CommitmentTerm, format_price, is_old, parse_first_day, parse_last_day
 from service.planning.errors import PlanningError
 
 MOST_OFFERS: Final = 20_000
@@ -104,8 +104,16 @@ def store_list(session: Writer, tenant_id: str, body: PriceList, listed: ReadOff
 
 
 def is_older(sent: RowDocument, seen: RowDocument) -> bool:
-    """Returns true if a price that is sent is dated before the stored one."""
+    """Returns true if the stored price stands before the one that is sent.
+
+    Of a price with a doubt and one without that is at most a year older, the one without stands; of others,
+    the newer.
+    """
     try:
+        newest = max(parse_first_day(row["as_of"]) for row in (sent, seen))
+        doubted, plain = (sent, seen) if "doubt" in sent else (seen, sent)
+        if "doubt" in doubted and "doubt" not in plain and not is_old(plain["as_of"], newest):
+            return doubted is sent
         return bool(parse_last_day(sent["as_of"]) < parse_last_day(seen["as_of"]))
     except ValueError:
         # Rows of earlier versions may hold a day that no calendar has.
@@ -192,7 +200,7 @@ def _list_not_stored(listed: ReadOffers, imported: ImportResult) -> Iterator[Ref
     older, clashing = set(imported.older), set(imported.clashing)
     for offer in listed.offers:
         if offer.id in older:
-            detail = "the catalog has a newer price of this offer"
+            detail = "the catalog has a newer price of this offer, or one of the year without a doubt"
             yield RefusedOffer(offer.pointer, "OLDER_THAN_CATALOG", detail)
         elif offer.id in clashing:
             yield RefusedOffer(offer.pointer, "ID_TAKEN", "the id of this offer is an alias of another")

@@ -90,8 +90,7 @@ def _list_not_stored(listed: ReadList, imported: ImportResult) -> Iterator[Refus
     older, clashing = set(imported.older), set(imported.clashing)
     for price in listed.prices:
         if price.id in older:
-            yield RefusedOffer(
-                price.pointer, "OLDER_THAN_CATALOG", "the catalog has a newer price of this model"
-            )
+            detail = "the catalog has a newer price of this model, or one of the year without a doubt"
+            yield RefusedOffer(price.pointer, "OLDER_THAN_CATALOG", detail)
         elif price.id in clashing:
             yield RefusedOffer(price.pointer, "ID_TAKEN", "the id of this price is an alias of another")

@@ -6,7 +6,7 @@ reserved_3y and reserved_other, whose ``commitment_note`` says what is promised)
 ``currency``, ``as_of``, ``source_url``. May be left out: ``term_days``, ``price_per_accelerator_hour``
 (which must agree), ``includes_host``, ``via``, ``confidence``, ``licence``. A row that names no accelerator
 of the catalog is refused: an H100 whose form is not printed is not guessed. Of rows of one product the newest
-stands.
+stands; one that is doubtful stands behind one of the year before that is not.
 """
 
 import json
@@ -89,8 +89,9 @@ def offers_from_dated_csv(content: str, context: PriceListContext) -> ReadOffers
         return _read_offer(pointer, cells, context.accelerators, confidences[pointer])
 
     def describe_offer(offer: ListedOffer) -> DatedPrice:
-        amounts = (offer.hourly_price,)
-        return DatedPrice(offer.id, offer.pointer, offer.as_of or "", confidences[offer.pointer], amounts)
+        amounts, confidence = (offer.hourly_price,), confidences[offer.pointer]
+        is_doubtful = offer.doubt is not None
+        return DatedPrice(offer.id, offer.pointer, offer.as_of or "", confidence, amounts, is_doubtful)
 
     rows, refused, total = read_table(content, COLUMNS, read_offer)
     kept, older = keep_newest(rows, describe_offer)
