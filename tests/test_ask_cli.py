@@ -124,3 +124,10 @@ def test_rows_of_every_resource_are_searched_by_words():
         }
         assert resource.has_words(example, "some h100")
         assert not resource.has_words(example, "some h200")
+
+
+def test_accelerators_are_searched_by_the_names_of_their_systems():
+    accelerators = KINDS["accelerator"]
+    row = {"id": "x-1", "name": "Some Name", "systems": [{"name": "p5.48xlarge", "accelerators_per_node": 8}]}
+    assert accelerators.has_words(row, "some P5.48")
+    assert not accelerators.has_words(row, "accelerators_per_node")

@@ -61,7 +61,8 @@ class Resource:
     """One kind of row. Its table names it in addresses, scopes, operations and the folder of its data.
 
     ``references`` maps a member to the resource whose id it holds; ``list/member`` names a member of each
-    object of a list. ``searched`` are members by which a list finds rows, beside id, name and aliases.
+    object of a list. ``searched`` are members, written alike, by which a list finds rows, beside id, name and
+    aliases.
     ``derive`` computes members that the table keeps and the answer has, but callers do not
     send, and raises :class:`PlanningError` for a row that contradicts itself. ``read`` turns an entry of the
     shipped file into a row.
@@ -89,9 +90,15 @@ class Resource:
 
     def has_words(self, document: RowDocument, text: str) -> bool:
         """Returns true if a row has every word of ``text`` where a list searches for it."""
-        members = (document.get(name, "") for name in ("id", "name", *self.searched))
-        searched = fold_case(" ".join(map(str, (*members, *document.get("aliases", ())))))
+        searched = fold_case(" ".join(map(str, self._list_searched(document))))
         return all(word in searched for word in fold_case(text).split())
+
+    def _list_searched(self, document: RowDocument) -> Iterator[object]:
+        for name in ("id", "name", *self.searched):
+            outer, _, inner = name.rpartition("/")
+            objects = document.get(outer, []) if outer else [document]
+            yield from (one[inner] for one in objects if inner in one)
+        yield from document.get("aliases", ())
 
     def list_references(self, document: RowDocument) -> Iterator[RowReference]:
         """Yields the ids of other rows that a row holds."""
@@ -146,7 +153,7 @@ ACCELERATORS = Resource(
     schema=accelerators.Accelerator,
     input=accelerators.AcceleratorRequest,
     query=accelerators.AcceleratorQuery,
-    searched=("vendor", "generation", "form_factor"),
+    searched=("vendor", "generation", "form_factor", "systems/name"),
     example=accelerators.EXAMPLE,
     example_patch=accelerators.EXAMPLE_PATCH,
     references={

@@ -12,7 +12,7 @@ from service.catalog.rows import VERSION_COLUMNS, CatalogRow, RowDocument
 from service.catalog.tables import CatalogState
 from service.kit.clock import now
 from service.kit.database.engine import Reader, Writer, insert_new
-from service.kit.database.search import build_search, list_texts
+from service.kit.database.search import build_search, join_members, list_texts
 from service.kit.security.principals import SHIPPED_TENANT
 
 
@@ -193,9 +193,11 @@ def _build_filter(table: type[CatalogRow], name: str, value: object) -> ColumnEl
 
 
 def _list_searched_columns(resource: Resource) -> Iterator[ColumnElement[Any]]:
-    table = resource.table
-    yield from (table.__table__.columns[name] for name in ("id", "name", *resource.searched))
-    yield list_texts(table.__table__.columns["aliases"])
+    columns = resource.table.__table__.columns
+    for name in ("id", "name", *resource.searched):
+        outer, _, inner = name.rpartition("/")
+        yield join_members(columns[outer], inner) if outer else columns[name]
+    yield list_texts(columns["aliases"])
 
 
 def _to_condition(expression: Any) -> ColumnElement[bool]:  # noqa: ANN401

@@ -75,6 +75,9 @@ class TestSearch:
             ("accelerators", "NVL h100", "h100-nvl", "h100-sxm"),
             ("accelerators", "hbm3 80gb", "h100-sxm", "h100-pcie"),
             ("accelerators", "amd mi300", "mi300x", "mi250x"),
+            ("accelerators", "P5.48xlarge", "h100-sxm", "h200-sxm"),
+            ("accelerators", "nvl72", "gb200", "b200-sxm"),
+            ("accelerators", "mi300 standard_nd96isr", "mi300x", "mi325x"),
             ("models", "META-LLAMA/llama-3.3", "llama-3.3-70b", "llama-3.1-70b"),
             ("models", "405b instruct", "llama-3.1-405b", "llama-3.1-70b"),
             ("links", "PCIe-5-x16", "pcie-5-x16", "pcie-4-x16"),
@@ -119,7 +122,10 @@ class TestSearch:
         rows = reader.get("/v1/accelerators", params={"page_size": 500}).json()["items"]
         texts = {
             row["id"]: " ".join(
-                (row["id"], row["name"], *row["aliases"], row["vendor"], row.get("form_factor", ""))
+                (
+                    *(row["id"], row["name"], *row["aliases"], row["vendor"], row.get("form_factor", "")),
+                    *(system["name"] for system in row.get("systems", ())),
+                )
             )
             for row in rows
         }
@@ -144,6 +150,18 @@ class TestSearch:
         first = reader.get("/v1/models", params={"q": "qwen", "page_size": 3}).json()["next_page_token"]
         other = reader.get("/v1/models", params={"q": "llama", "page_size": 3, "page_token": first})
         assert other.json()["errors"][0]["code"] == "PAGE_TOKEN"
+
+    @pytest.mark.parametrize("query", ["accelerators_per_node", "ethernet-100g", "intra_node_link_id"])
+    def test_of_a_system_its_name_is_searched_alone(self, reader, query):
+        assert found(reader, "accelerators", q=query) == set()
+
+    def test_the_systems_of_a_row_of_a_tenant_are_searched(self, client):
+        systems = [{"name": f'Our "{word}" box', "accelerators_per_node": 2} for word in ("first", "last")]
+        client.post("/v1/accelerators", example("accelerators", id="ours", systems=systems))
+        assert found(client, "accelerators", q='"LAST" our') == {"ours"}
+        client.patch("/v1/accelerators/ours", {"systems": None}, headers={"If-Match": "*"})
+        assert found(client, "accelerators", q='"LAST" our') == set()
+        assert "ours" in found(client, "accelerators", q="ours")
 
     def test_it_joins_the_other_filters(self, reader):
         assert found(reader, "accelerators", q="80gb", vendor="amd") == set()

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from string import ascii_lowercase, ascii_uppercase
 from typing import Any
 
-from sqlalchemy import ColumnElement, Text, cast, func
+from sqlalchemy import ColumnElement, Text, cast, func, literal
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
@@ -33,6 +33,30 @@ def _lower_on_sqlite(element: _LowerAscii, compiler: SQLCompiler, **options: Any
 @compiles(_LowerAscii, "postgresql")
 def _lower_on_postgresql(element: _LowerAscii, compiler: SQLCompiler, **options: Any) -> str:  # noqa: ANN401
     return f'lower(({compiler.process(element.clauses, **options)}) COLLATE "C")'
+
+
+class _MemberTexts(FunctionElement[str]):
+    """The texts of one member of the objects of a JSON list, as one text; NULL without any."""
+
+    type = Text()
+    inherit_cache = True
+
+
+@compiles(_MemberTexts, "sqlite")
+def _join_on_sqlite(element: _MemberTexts, compiler: SQLCompiler, **options: Any) -> str:  # noqa: ANN401
+    column, member = (compiler.process(clause, **options) for clause in element.clauses)
+    return f"(SELECT group_concat(json_extract(value, '$.' || {member}), ' ') FROM json_each({column}))"  # noqa: S608
+
+
+@compiles(_MemberTexts, "postgresql")
+def _join_on_postgresql(element: _MemberTexts, compiler: SQLCompiler, **options: Any) -> str:  # noqa: ANN401
+    column, member = (compiler.process(clause, **options) for clause in element.clauses)
+    return f"(SELECT string_agg(item ->> {member}, ' ') FROM jsonb_path_query({column}, '$[*]') AS item)"  # noqa: S608
+
+
+def join_members(column: ColumnElement[Any], member: str) -> ColumnElement[str]:
+    """Returns the texts of ``member`` of the objects of a JSON list as one text."""
+    return _MemberTexts(column, literal(member, Text()))
 
 
 def list_texts(column: ColumnElement[Any]) -> ColumnElement[str]:
