@@ -1,15 +1,19 @@
-"""Names of accelerators: parts as tools print them, node labels, and instance types of clouds."""
+"""Names of accelerators: parts as tools print them, node labels, instance types of clouds, slices of TPUs."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
+from service.formats.instances import list_slice_families
 from service.formats.names import VENDOR_WORDS, find_nearest, normalize_name, normalize_part_name, split_words
 from service.resolve.names import MOST_NEAREST, FoundRow, NamedRow, NamedRows, NameRemark, NoRow
 
 _PARTITION: Final = re.compile(r"\bMIG\b|(?<![a-z0-9])[0-9]+[gc]\.[0-9]+gb(?![a-z0-9])", re.IGNORECASE)
 _SHARED: Final = re.compile(r"[-_ ]SHARED$", re.IGNORECASE)
 _SIZE: Final = re.compile(r"[0-9]+gb?")
+_SLICE: Final = re.compile(
+    rf"(?:(?:google |cloud )*tpu[-_ ]?)?({'|'.join(list_slice_families())})-([0-9]{{1,6}})", re.IGNORECASE
+)
 _FILLERS: Final = frozenset({"gpu", "gpus", "tensor", "core", "accelerator", "graphics", "card", "chip"})
 """Words of a product's full name that no part differs by."""
 
@@ -46,6 +50,8 @@ class AcceleratorRows(NamedRows[Any]):
         if _SHARED.search(name):
             found = self._recall(_SHARED.sub("", name))
             return found if isinstance(found, NoRow) else found._replace(remark=_SHARED_REMARK)
+        if written := _SLICE.fullmatch(name):
+            return self._select_slice(*written.groups())
         if (row_id := self._ids.get(normalize_part_name(name))) is not None:
             return self.select([row_id])
         named = self._normal.get(normalize_name(name), ())
@@ -59,6 +65,19 @@ class AcceleratorRows(NamedRows[Any]):
         if not held:
             return _PARTITIONED
         return FoundRow(*next(iter(held.items()))) if len(held) == 1 else NoRow(tuple(held))
+
+    def _select_slice(self, generation: str, number: str) -> FoundRow[Any] | NoRow:
+        """Returns the accelerator of a slice of TPUs, which counts as many as it has."""
+        family = list_slice_families()[generation.casefold()]
+        chips = family.count_chips(int(number))
+        if chips is None:
+            detail = f"there is no such slice: the number of {generation}-{number} counts {family.describe()}"
+            return NoRow(code="UNKNOWN_SLICE", detail=detail)
+        found = self._recall(family.accelerator_id)
+        if isinstance(found, NoRow):
+            return found
+        detail = f"the name is that of a slice of {chips} chips; accelerator_count counts chips"
+        return FoundRow(found.id, found.row.name_slice(chips), NameRemark("SLICE_NAMED", detail))
 
     def _list_nearest(self, name: str) -> list[str]:
         """Returns the ids and instance types that are most like ``name``."""

@@ -85,6 +85,8 @@ class KnownAccelerator:
     pcie_generation: int | None = None
     instance_type: str | None = None
     """Name of the first system, if the question calls the accelerator by it."""
+    named_count: int = 1
+    """Accelerators of the instance or slice that the question calls the accelerator by."""
 
     @property
     def usual_links(self) -> KnownLinks:
@@ -94,7 +96,16 @@ class KnownAccelerator:
     def name_system(self, system: KnownSystem) -> "KnownAccelerator":
         """Returns the accelerator as ``system`` has it, which then is the usual one."""
         others = (each for each in self.systems if each.name != system.name)
-        return replace(self, systems=(system, *others), instance_type=system.name)
+        return replace(
+            self,
+            systems=(system, *others),
+            instance_type=system.name,
+            named_count=system.accelerators_per_node,
+        )
+
+    def name_slice(self, chips: int) -> "KnownAccelerator":
+        """Returns the accelerator as a slice of its usual system."""
+        return replace(self, named_count=chips)
 
 
 @dataclass(frozen=True, slots=True)

@@ -93,7 +93,7 @@ def _build_request(shape: Any, members: dict[str, Any]) -> Any:  # noqa: ANN401
 
 
 def _read_hardware(text: str, catalog: CatalogView) -> _Hardware:
-    """Returns the accelerators of ``text``; an instance of a cloud counts as many as it has."""
+    """Returns the accelerators of ``text``; an instance or a slice counts as many as it has."""
     counted = _COUNTED.fullmatch(text)
     # A name may begin like a count, as 8x7b does, if the catalog has it.
     if counted is None or text in catalog.accelerators:
@@ -101,8 +101,7 @@ def _read_hardware(text: str, catalog: CatalogView) -> _Hardware:
     else:
         count, name = int(counted[1]), counted[2]
     row: KnownAccelerator = resolve_row(catalog.accelerators, name, "/hardware")
-    if row.instance_type is not None:
-        count *= row.systems[0].accelerators_per_node
+    count *= row.named_count
     if count > MOST_ACCELERATORS:
         detail = f"there are at most {MOST_ACCELERATORS:,} accelerators"
         raise PlanningError("TOO_MANY_ACCELERATORS", "/hardware", detail)

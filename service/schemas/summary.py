@@ -77,8 +77,8 @@ class SummaryRequest(StrictModel):
     model: CatalogName
     """Model of the catalog, by any of its names."""
     hardware: Annotated[str, Field(max_length=210, pattern=HARDWARE, examples=["8xh100-sxm"])]
-    """Accelerators: `<count>x<name>` with any name of an accelerator, or of an instance of a cloud, whose
-    accelerators are counted. Without a count there is one."""
+    """Accelerators: `<count>x<name>` with any name of an accelerator, or of an instance of a cloud or a slice
+    of TPUs, whose accelerators are counted. Without a count there is one."""
     goal: SummaryGoal = ServingGoal(kind="serve")
     """Purpose of the hardware. Defaults to serving."""
     hours: Annotated[float, Field(gt=0, le=MOST_HOURS)] = HOURS_OF_A_MONTH

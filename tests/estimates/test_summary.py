@@ -84,6 +84,19 @@ def test_every_figure_is_that_of_its_full_request(model, hardware, members):
     assert compared >= 5
 
 
+@pytest.mark.parametrize(
+    ("hardware", "chips"), [("v5litepod-16", 16), ("2x v4-32", 32), ("v3-8", 4), ("4xv6e-8", 32)]
+)
+def test_a_slice_counts_its_chips_and_is_rented_by_the_chip(hardware, chips):
+    answer = summarize("llama-3.1-8b", hardware)
+    assert answer["accelerator_count"] == chips
+    plain = summarize("llama-3.1-8b", f"{chips}x{answer['accelerator_id']}")
+    assert [answer[part] for part in ("fit", "users", "speed", "price", "bill")] == [
+        plain[part] for part in ("fit", "users", "speed", "price", "bill")
+    ]
+    assert answer["requests"]["cost"].get("rental") == plain["requests"]["cost"].get("rental")
+
+
 def test_an_instance_counts_its_accelerators_and_names_its_system():
     answer = summarize("llama-3.1-70b", "2xp5.48xlarge")
     assert (answer["accelerator_id"], answer["accelerator_count"]) == ("h100-sxm", 16)
@@ -138,6 +151,7 @@ def test_training_without_a_number_of_tokens_has_a_speed_but_no_price():
         ("qwen3-32b", "4xh100x", {}, "UNKNOWN_REFERENCE", "/hardware"),
         ("qwen4-32b", "l40s", {}, "UNKNOWN_REFERENCE", "/model"),
         ("qwen3-32b", "999999xp5.48xlarge", {}, "TOO_MANY_ACCELERATORS", "/hardware"),
+        ("qwen3-32b", "v4-9", {}, "UNKNOWN_SLICE", "/hardware"),
         ("qwen3-32b", "l40s", UNKNOWN, "UNKNOWN_FORMAT", "/goal/weights"),
     ],
 )  # fmt: skip

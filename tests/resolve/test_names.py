@@ -24,10 +24,10 @@ def refusal(rows, name):
 
 
 def describe(row):
-    """What a found row says beyond its id: its instance and nodes, or the storage of its weights."""
+    """What a found row says beyond its id: its instance or slice, or the storage of its weights."""
     if hasattr(row, "architecture"):
         return (row.quantization_config or {}).get("quant_method", "16 bits")
-    return f"{row.instance_type}*{row.systems[0].accelerators_per_node}" if row.instance_type else ""
+    return f"{row.instance_type or ''}*{row.named_count}" if row.instance_type or row.named_count > 1 else ""
 
 
 def test_the_list_has_200_names_of_every_kind():
@@ -54,6 +54,36 @@ def test_a_name_is_found_or_refused_with_what_it_may_mean(listed):
     elif ids:
         assert "did you mean" in error.detail
         assert any(row_id in error.detail for row_id in ids)
+
+
+def test_a_slice_has_the_nodes_and_links_of_its_generation():
+    cluster = ClusterInput.model_validate(
+        {"accelerator": {"source": "catalog", "id": "v5p-128"}, "accelerator_count": 64}
+    )
+    plain = cluster.model_copy(
+        update={"accelerator": cluster.accelerator.model_copy(update={"id": "tpu-v5p"})}
+    )
+    assert get_accelerators_per_node(cluster, shipped()) == get_accelerators_per_node(plain, shipped()) == 4
+    assert find_links(cluster, shipped()) == find_links(plain, shipped())
+
+
+@pytest.mark.parametrize("name", ["v4-8192", "v4-8", "v2-512", "v3-2048", "tpu7x-18432", "v5p-17920"])
+def test_the_largest_and_the_smallest_slice_of_tensorcores_are_found(name):
+    assert shipped().accelerators.find(name).row.named_count == int(name.rpartition("-")[2]) // 2
+
+
+@pytest.mark.parametrize(
+    ("name", "counted"),
+    [
+        ("v4-8200", "TensorCores, a multiple of 8 up to 8192"),
+        ("v4-4", "TensorCores, a multiple of 8 up to 8192"),
+        ("v4-9", "TensorCores, a multiple of 8 up to 8192"),
+        ("v4-0", "TensorCores, a multiple of 8 up to 8192"),
+        ("v6e-512", "chips: 1, 4, 8, 16, 32, 64, 128, 256"),
+    ],
+)
+def test_a_slice_that_does_not_exist_is_refused_with_those_that_do(name, counted):
+    assert refusal(shipped().accelerators, name).detail.endswith(counted)
 
 
 def test_no_two_shipped_rows_share_a_name_in_any_spelling():
