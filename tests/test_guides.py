@@ -36,6 +36,7 @@ LINKED = [
     "CONTRIBUTING.md",
     *(str(path.relative_to(ROOT)) for path in sorted((ROOT / "docs").rglob("*.md"))),
 ]
+PACKAGE = shlex.quote(str(ROOT / "clients" / "python" / "ironlaw-client" / "src"))
 ADDRESS = "http://127.0.0.1:8000"
 ISSUER = "https://login.example.com/realms/research"
 DATABASE = "postgresql+psycopg://ironlaw:secret@localhost:5432/ironlaw"
@@ -53,18 +54,21 @@ class Example(NamedTuple):
     shown: str
     title: str
     guide: str
+    language: str = "sh"
 
 
 def examples(guide):
     """Every command of a guide, with the block that follows it unless that is a command too."""
     blocks = re.findall(r"^(?:#+ ([^\n]*)|```(\w+)\n(.*?)^```)$", GUIDES[guide], re.DOTALL | re.MULTILINE)
-    assert {language for _, language, _ in blocks} <= {"", "sh", "json", "yaml", "mermaid", "python"}
+    assert {language for _, language, _ in blocks} <= {"", "sh", "json", "yaml", "mermaid", "python", "ts"}
     title = ""
     for position, (heading, language, text) in enumerate(blocks):
         title = heading or title
         if language == "sh":
             _, following, shown = blocks[position + 1] if position + 1 < len(blocks) else ("", "", "")
             yield Example(text, shown if following in ("json", "yaml") else "", title, guide)
+        elif language == "python" and re.search(r"\bironlaw(_client|\.)", text):
+            yield Example(text, "", title, guide, language)
 
 
 EXAMPLES = [example for guide in GUIDES for example in examples(guide)]
@@ -73,11 +77,13 @@ DIFFS = [example for example in EXAMPLES if "ironlaw diff" in example.command]
 # The tests of generated clients run it.
 GENERATED = [example for example in EXAMPLES if "openapi-python-client generate" in example.command]
 PLANS = [example for example in EXAMPLES if "ironlaw plan" in example.command]
+# `make client-packages` runs it.
+INSTALLED = [example for example in EXAMPLES if "pip install clients/" in example.command]
 CONTAINERS = [example for example in EXAMPLES if "docker compose" in example.command]
 BACKUPS = [example for example in EXAMPLES if "ironlaw restore" in example.command]
 MEASURES = [example for example in EXAMPLES if "ironlaw worker measure" in example.command]
 SCORES = [example for example in EXAMPLES if "python -m accuracy" in example.command]
-ELSEWHERE = [*TERMINAL, *DIFFS, *GENERATED, *PLANS, *CONTAINERS, *BACKUPS, *MEASURES, *SCORES]
+ELSEWHERE = [*TERMINAL, *DIFFS, *GENERATED, *INSTALLED, *PLANS, *CONTAINERS, *BACKUPS, *MEASURES, *SCORES]
 
 
 def chapters():
@@ -213,6 +219,12 @@ class Reader:
         else:
             self._answered(json.loads(printed), example)
 
+    def runs(self, blocks):
+        """The Python blocks of a chapter as one program, whose comments say what it prints."""
+        program = "".join(blocks)
+        printed = self.types(f"PYTHONPATH={PACKAGE} .venv/bin/python - <<'END'\n{program}END\n")
+        assert printed.splitlines() == re.findall(r"print\(.*\)  # (.+)$", program, re.MULTILINE)
+
     def _answered(self, answer, example):
         shown = json.loads(example.shown)
         if KEY_ID in example.shown:
@@ -321,7 +333,9 @@ def test_commands(chapter, directory, here):
     reader = Reader(directory, **here)
     with reader.serves(start.command):
         for example in following:
-            reader.follows(example)
+            if example.language == "sh":
+                reader.follows(example)
+        reader.runs(example.command for example in following if example.language == "python")
 
 
 def test_measuring(directory):
@@ -412,6 +426,10 @@ def test_containers(directory):
             assert composed["services"].keys() & {word.partition(":")[0] for word in words}
     set_here = {line.partition("=")[0] for line in (directory / ".env").read_text().splitlines()}
     assert set_here <= composed["services"]["api"]["environment"].keys()
+
+
+def test_the_readme_is_read_in_one_sitting():
+    assert len(GUIDES["README.md"].splitlines()) <= 200
 
 
 def test_settings_are_listed():

@@ -1,0 +1,1 @@
+declare const process: { argv: string[]; env: Record<string, string | undefined> };
