@@ -9,8 +9,9 @@ from fastapi.openapi.utils import get_openapi
 from pydantic_core import to_jsonable_python
 
 from service import __version__
-from service.app.examples import EXAMPLE_IDS, EXAMPLES, build_answers
+from service.app.examples import EXAMPLE_IDS, NAMED_EXAMPLES, build_answers
 from service.app.examples.webhooks import MESSAGES
+from service.app.openapi_order import order_members
 from service.app.openapi_responses import TEXT, build_common_components, complete_responses, is_question
 from service.app.openapi_shapes import (
     describe_members,
@@ -35,7 +36,7 @@ A long question is queued, for a few seconds at most: 503 `BUSY` means that the 
 
 Later releases of version 1 may add members to answers and values to enumerations; clients must ignore those
 that they do not know. Unknown members of a request are refused."""
-_TAGS = (
+TAGS = (
     ("estimates", "Estimates of memory, throughput, cost and the utility bill of a workload."),
     *((resource.path, resource.description) for resource in RESOURCES.values()),
     ("enrolment-tokens", "Tokens by which a host enrols as a node, once."),
@@ -153,7 +154,7 @@ def build_openapi_document(app: FastAPI) -> dict[str, Any]:
         summary="Capacity planning for machine learning.",
         description=_DESCRIPTION,
         routes=app.routes,
-        tags=[{"name": name, "description": text} for name, text in _TAGS],
+        tags=[{"name": name, "description": text} for name, text in TAGS],
         separate_input_output_schemas=False,
         servers=[{"url": "/", "description": "This service."}],
         webhooks=build_message_router().routes,
@@ -171,6 +172,7 @@ def build_openapi_document(app: FastAPI) -> dict[str, Any]:
     tidy_schema(components)
     use_named_shapes(document)
     open_answer_shapes(document)
+    order_members(components["schemas"])
     for part, shared in build_common_components().items():
         components[part] = components.get(part, {}) | shared
     answered = to_jsonable_python(build_answers())
@@ -185,6 +187,6 @@ def build_openapi_document(app: FastAPI) -> dict[str, Any]:
             operation["description"] += f" Needs the scope `{scope}`."
         if "requestBody" in operation:
             content = operation["requestBody"]["content"]["application/json"]
-            content["example"] = EXAMPLES[operation["operationId"]]
+            content["examples"] = NAMED_EXAMPLES[operation["operationId"]]
     components["parameters"] = _share_parameters(document)
     return document

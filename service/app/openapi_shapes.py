@@ -117,7 +117,7 @@ def _replace_with_references(node: object, names: dict[str, dict[str, Any]]) -> 
                     del node[key]
                 node["$ref"] = _PLACE + name
         for key, value in node.items():
-            if key != "example":
+            if key not in ("example", "examples"):
                 _replace_with_references(value, names)
     elif isinstance(node, list):
         for value in node:
@@ -146,7 +146,7 @@ def _list_references(node: object) -> Iterator[str]:
         if isinstance(node.get("$ref"), str):
             yield node["$ref"].rpartition("/")[2]
         for key, value in node.items():
-            if key not in ("example", "mapping"):
+            if key not in ("example", "examples", "mapping"):
                 yield from _list_references(value)
     elif isinstance(node, list):
         for value in node:

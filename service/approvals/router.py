@@ -37,7 +37,13 @@ ApprovalPath = Annotated[ApprovalId, Path(description="Id of the approval.")]
 QuotePath = Annotated[QuoteId, Path(description="Id of the quote.")]
 
 
-@quotes.post("/{id:name}:submit", status_code=201, response_model=Approval, responses=LOCATED)
+@quotes.post(
+    "/{id:name}:submit",
+    summary="Submit a quote for approval",
+    status_code=201,
+    response_model=Approval,
+    responses=LOCATED,
+)
 def submit_quote(write: Write, snapshots: Snapshots, id: QuotePath, body: QuoteSubmissionRequest) -> Response:
     """Submits the newest version of a quote for approval by the approvers of the matching policies.
 
@@ -49,7 +55,13 @@ def submit_quote(write: Write, snapshots: Snapshots, id: QuotePath, body: QuoteS
     )
 
 
-@quotes.post("/{id:name}:amend", status_code=201, response_model=Approval, responses=LOCATED)
+@quotes.post(
+    "/{id:name}:amend",
+    summary="Amend a quote and submit it again",
+    status_code=201,
+    response_model=Approval,
+    responses=LOCATED,
+)
 async def amend_quote(
     *,
     write: Write,
@@ -74,7 +86,7 @@ async def amend_quote(
     )
 
 
-@quotes.post("/{id:name}:cancel", response_model=Approval)
+@quotes.post("/{id:name}:cancel", summary="Cancel the approval of a quote", response_model=Approval)
 def cancel_quote(write: Write, id: QuotePath, body: QuoteSubmissionRequest) -> Response:
     """Cancels the approval of a version, even an approved one. Its commitment is released."""
     return write.run(
@@ -82,7 +94,12 @@ def cancel_quote(write: Write, id: QuotePath, body: QuoteSubmissionRequest) -> R
     )
 
 
-@quotes.get("/{id:name}/report", response_class=Response, responses=_PAGE)
+@quotes.get(
+    "/{id:name}/report",
+    summary="Get the report of a quote as a page",
+    response_class=Response,
+    responses=_PAGE,
+)
 def get_quote_report(read: Read, id: QuotePath, query: Annotated[QuoteVersionQuery, Query()]) -> Response:
     """Returns a version of a quote as a self-contained page that reads on a phone and prints.
 
@@ -92,7 +109,7 @@ def get_quote_report(read: Read, id: QuotePath, query: Annotated[QuoteVersionQue
         return page_response(render_quote_report(session, read.subject, id, query.version))
 
 
-@approvals.get("", response_model=ApprovalPage)
+@approvals.get("", summary="List approvals", response_model=ApprovalPage)
 def list_approvals(read: Read, query: Annotated[ApprovalQuery, Query()]) -> Response:
     """Lists the tenant's approvals, the newest first."""
     approver = read.subject.name if query.approver else ""
@@ -109,7 +126,7 @@ def list_approvals(read: Read, query: Annotated[ApprovalQuery, Query()]) -> Resp
         return json_response(page.to_response([to_summary(row) for row in rows]))
 
 
-@approvals.get("/{id:name}", response_model=Approval)
+@approvals.get("/{id:name}", summary="Get an approval", response_model=Approval)
 def get_approval(read: Read, snapshots: Snapshots, id: ApprovalPath) -> Response:
     """Returns an approval: its steps, its decisions, and its effect on budgets."""
     catalog = snapshots.newest(read.tenant_id)
@@ -117,14 +134,16 @@ def get_approval(read: Read, snapshots: Snapshots, id: ApprovalPath) -> Response
         return json_response(service.get_with_outstanding(session, read.tenant_id, id, catalog))
 
 
-@approvals.get("/{id:name}/history", response_model=ApprovalHistory)
+@approvals.get(
+    "/{id:name}/history", summary="List every change of an approval", response_model=ApprovalHistory
+)
 def get_approval_history(read: Read, id: ApprovalPath) -> Response:
     """Lists every change of an approval from the audit chain, and tells if the stored approval matches it."""
     with read.session() as session:
         return json_response(service.get_history(session, read.tenant_id, id))
 
 
-@approvals.post("/{id:name}:approve", response_model=Approval)
+@approvals.post("/{id:name}:approve", summary="Approve a version of a quote", response_model=Approval)
 def approve_approval(
     write: Write, snapshots: Snapshots, id: ApprovalPath, body: ApprovalDecisionRequest
 ) -> Response:
@@ -132,7 +151,7 @@ def approve_approval(
     return _decide(write, id, "approve", body, snapshots.newest(write.tenant_id))
 
 
-@approvals.post("/{id:name}:reject", response_model=Approval)
+@approvals.post("/{id:name}:reject", summary="Reject a version of a quote", response_model=Approval)
 def reject_approval(
     write: Write, snapshots: Snapshots, id: ApprovalPath, body: ApprovalDecisionRequest
 ) -> Response:
@@ -155,7 +174,7 @@ def _decide(
     )
 
 
-@approvals.post("/{id:name}:close", response_model=Approval)
+@approvals.post("/{id:name}:close", summary="Close an approval whose work is over", response_model=Approval)
 def close_approval(write: Write, snapshots: Snapshots, id: ApprovalPath) -> Response:
     """Closes an approval whose work is over. Budgets get back what is not billed; later bills still count.
 
@@ -165,7 +184,7 @@ def close_approval(write: Write, snapshots: Snapshots, id: ApprovalPath) -> Resp
     return write.run(None, lambda session: service.close_approval(session, write.subject, id, catalog))
 
 
-@approvals.post("/{id:name}:comment", response_model=Approval)
+@approvals.post("/{id:name}:comment", summary="Comment on an approval", response_model=Approval)
 def comment_approval(write: Write, id: ApprovalPath, body: ApprovalCommentRequest) -> Response:
     """Adds a comment to an approval."""
     return write.run(body.text, lambda session: service.add_comment(session, write.subject, id, body.text))

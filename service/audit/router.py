@@ -16,7 +16,7 @@ AuditVerifier = Annotated[Verifier, from_state("audit_verifier")]
 _NEWEST_FIRST: Order[int | None] = Order(("sequence",), int, None)
 
 
-@router.get("", response_model=AuditEventPage)
+@router.get("", summary="List audit events", response_model=AuditEventPage)
 def list_audit_events(read: Read, query: Annotated[PageQuery, Query()]) -> Response:
     """Lists the tenant's writes, the newest first."""
     page = read.page(query, _NEWEST_FIRST, "audit-events")
@@ -25,7 +25,7 @@ def list_audit_events(read: Read, query: Annotated[PageQuery, Query()]) -> Respo
         return json_response(page.to_response([event_to_response(row) for row in rows]))
 
 
-@router.get(":verify", response_model=AuditVerdict)
+@router.get(":verify", summary="Verify the audit chain", response_model=AuditVerdict)
 def verify_audit_events(
     read: Read, verifier: AuditVerifier, query: Annotated[AuditVerification, Query()]
 ) -> Response:

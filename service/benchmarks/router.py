@@ -91,14 +91,14 @@ Content = Annotated[bytes, Depends(_checked)]
 """The bytes of a record, checked against their digest."""
 
 
-@suites.get("", response_model=BenchmarkSuitePage)
+@suites.get("", summary="List benchmark suites", response_model=BenchmarkSuitePage)
 def list_benchmark_suites(suites: Suites) -> Response:
     """Lists every suite that comes with the service."""
     items = [suite.model_dump(mode="json") for suite in suites.values()]
     return json_response({"items": items, "next_page_token": None})
 
 
-@suites.get("/{id:name}", response_model=BenchmarkSuite)
+@suites.get("/{id:name}", summary="Get a benchmark suite", response_model=BenchmarkSuite)
 def get_benchmark_suite(suites: Suites, id: SuitePath) -> Response:
     """Returns a suite: its benchmarks, their duration, and the meaning of their figures."""
     if id not in suites:
@@ -106,7 +106,7 @@ def get_benchmark_suite(suites: Suites, id: SuitePath) -> Response:
     return json_response(suites[id].model_dump(mode="json"))
 
 
-@runs.get("", response_model=BenchmarkRunPage)
+@runs.get("", summary="List benchmark runs", response_model=BenchmarkRunPage)
 def list_benchmark_runs(read: Read, query: Annotated[BenchmarkRunQuery, Query()]) -> Response:
     """Lists the tenant's benchmark runs, the newest first."""
     page = read.page(query, NEWEST_FIRST, "benchmark-runs", query.state, query.node_id, query.suite_id)
@@ -121,32 +121,39 @@ def list_benchmark_runs(read: Read, query: Annotated[BenchmarkRunQuery, Query()]
         return json_response(page.to_response(service.runs_to_response(session, read.tenant_id, rows)))
 
 
-@runs.post("", status_code=201, response_model=BenchmarkRun, responses=LOCATED)
+@runs.post(
+    "", summary="Request a benchmark run", status_code=201, response_model=BenchmarkRun, responses=LOCATED
+)
 def create_benchmark_run(write: Write, suites: Suites, body: BenchmarkRunRequest) -> Response:
     """Requests a run of a suite on a node."""
     return write.run(body, lambda session: service.create_run(session, write.tenant_id, body, suites))
 
 
-@runs.get("/{id:name}", response_model=BenchmarkRun)
+@runs.get("/{id:name}", summary="Get a benchmark run with its figures", response_model=BenchmarkRun)
 def get_benchmark_run(read: Read, id: RunPath) -> Response:
     """Returns a benchmark run with its progress and its figures."""
     with read.session() as session:
         return json_response(service.get_run(session, read.tenant_id, id))
 
 
-@runs.post("/{id:name}:cancel", response_model=BenchmarkRun)
+@runs.post("/{id:name}:cancel", summary="Cancel a benchmark run", response_model=BenchmarkRun)
 def cancel_benchmark_run(write: Write, id: RunPath) -> Response:
     """Cancels a benchmark run. A waiting run ends at once, any other when its node learns of it."""
     return write.run(None, lambda session: service.cancel_run(session, write.tenant_id, id))
 
 
-@runs.post("/{id:name}:validate", status_code=202, response_model=BenchmarkRun)
+@runs.post(
+    "/{id:name}:validate",
+    summary="Validate the results of a run again",
+    status_code=202,
+    response_model=BenchmarkRun,
+)
 def validate_benchmark_run(write: Write, id: RunPath) -> Response:
     """Validates the results of a run again, with the present peers and the present catalog."""
     return write.run(None, lambda session: service.request_validation(session, write.tenant_id, id))
 
 
-@results.get("", response_model=BenchmarkResultPage)
+@results.get("", summary="List benchmark results", response_model=BenchmarkResultPage)
 def list_benchmark_results(read: Read, query: Annotated[BenchmarkResultQuery, Query()]) -> Response:
     """Lists the tenant's results, the last received first."""
     order = newest_first("received_at")
@@ -156,14 +163,19 @@ def list_benchmark_results(read: Read, query: Annotated[BenchmarkResultQuery, Qu
         return json_response(page.to_response(found))
 
 
-@results.get(":compare", response_model=BenchmarkComparison, responses={404: {}})
+@results.get(
+    ":compare",
+    summary="Compare results over time and across nodes",
+    response_model=BenchmarkComparison,
+    responses={404: {}},
+)
 def compare_benchmark_results(read: Read, query: Annotated[ComparisonQuery, Query()]) -> Response:
     """Compares the runs of one benchmark on equal hardware with a baseline, over time and across nodes."""
     with read.session() as session:
         return json_response(service.compare_runs(session, read.tenant_id, query))
 
 
-@results.get(":regressions", response_model=BenchmarkRegressionList)
+@results.get(":regressions", summary="List regressions of benchmarks", response_model=BenchmarkRegressionList)
 def list_benchmark_regressions(read: Read, query: Annotated[RegressionQuery, Query()]) -> Response:
     """Lists regressions: against earlier runs of a node, and against other nodes of equal hardware.
 
@@ -173,7 +185,9 @@ def list_benchmark_regressions(read: Read, query: Annotated[RegressionQuery, Que
         return json_response(regressions.find_regressions(session, read.tenant_id, query))
 
 
-@results.get(":export", response_class=Response, responses=EXPORTED)
+@results.get(
+    ":export", summary="Export results as CSV or Parquet", response_class=Response, responses=EXPORTED
+)
 def export_benchmark_results(read: Read, query: Annotated[ExportQuery, Query()]) -> Response:
     """Exports results as CSV or Parquet with one row each, the last received first."""
     write = {"csv": export.render_csv, "parquet": export.render_parquet}[query.format]
@@ -198,7 +212,7 @@ def _pages(read: ReadRequest, query: ExportQuery) -> Iterator[Sequence[dict[str,
         after = (found[-1]["received_at"], found[-1]["id"])
 
 
-@results.get("/{id:name}", response_model=StoredBenchmarkResult)
+@results.get("/{id:name}", summary="Get a result with its raw samples", response_model=StoredBenchmarkResult)
 def get_benchmark_result(read: Read, id: ResultPath) -> Response:
     """Returns a result with its raw samples, and the figures that the service computed from them."""
     with read.session() as session:
@@ -207,7 +221,9 @@ def get_benchmark_result(read: Read, id: ResultPath) -> Response:
     return Response(content, media_type="application/json")
 
 
-@reporting.put("/{id:name}", response_model=BenchmarkResultReceipt)
+@reporting.put(
+    "/{id:name}", summary="Report a result of the calling node", response_model=BenchmarkResultReceipt
+)
 def report_benchmark_result(
     *,
     transactions: Transactions,
@@ -232,7 +248,7 @@ def report_benchmark_result(
     return json_response(receipt.model_dump(mode="json"))
 
 
-@leases.post("/{id:name}:complete", response_model=LeaseCompletion)
+@leases.post("/{id:name}:complete", summary="Complete a lease", response_model=LeaseCompletion)
 def complete_lease(
     transactions: Transactions, node: CallingNode, id: LeasePath, body: LeaseCompletionRequest
 ) -> Response:

@@ -19,7 +19,7 @@ router = api_router("/v1/budgets", tag="budgets")
 BudgetPath = Annotated[ResourceId, Path(description="Id of the budget.")]
 
 
-@router.get("", response_model=BudgetPage)
+@router.get("", summary="List budgets", response_model=BudgetPage)
 def list_budgets(read: SettledRead, snapshots: Snapshots, query: Annotated[BudgetQuery, Query()]) -> Response:
     """Lists the tenant's budgets, with the remaining amount of each."""
     page = read.page(query, BY_ID, "budgets", query.cost_center_id)
@@ -29,14 +29,16 @@ def list_budgets(read: SettledRead, snapshots: Snapshots, query: Annotated[Budge
         return json_response(page.to_response(budgets))
 
 
-@router.post("", status_code=201, response_model=Budget, responses=CREATED)
+@router.post("", summary="Create a budget", status_code=201, response_model=Budget, responses=CREATED)
 def create_budget(write: Write, snapshots: Snapshots, body: BudgetRequest) -> Response:
     """Creates a budget of a cost centre under an unused id."""
     catalog = snapshots.get_current(write.tenant_id)
     return write.run(body, lambda session: service.create_budget(session, write.tenant_id, body, catalog))
 
 
-@router.get("/{id:name}", response_model=Budget, responses=VERSIONED)
+@router.get(
+    "/{id:name}", summary="Get a budget with its commitments", response_model=Budget, responses=VERSIONED
+)
 def get_budget(read: SettledRead, snapshots: Snapshots, id: BudgetPath) -> Response:
     """Returns a budget: its committed, spent and remaining amounts, and its commitments."""
     with read.session() as session:
@@ -45,7 +47,9 @@ def get_budget(read: SettledRead, snapshots: Snapshots, id: BudgetPath) -> Respo
         )
 
 
-@router.get("/{id:name}/focus", response_class=Response, responses=CSV)
+@router.get(
+    "/{id:name}/focus", summary="Get the charges of a budget as CSV", response_class=Response, responses=CSV
+)
 def get_budget_focus(read: SettledRead, id: BudgetPath) -> Response:
     """Returns commitments and billed charges of a budget as CSV in the columns of FOCUS 1.2.
 
@@ -56,7 +60,7 @@ def get_budget_focus(read: SettledRead, id: BudgetPath) -> Response:
         return csv_response(service.render_focus_csv(session, read.tenant_id, id), f"budget-{id}")
 
 
-@router.patch("/{id:name}", response_model=Budget, responses=VERSIONED | PROPOSED)
+@router.patch("/{id:name}", summary="Change a budget", response_model=Budget, responses=VERSIONED | PROPOSED)
 def update_budget(
     write: SettledWrite, snapshots: Snapshots, id: BudgetPath, body: BudgetPatch, if_match: IfMatch = ""
 ) -> Response:
@@ -74,7 +78,7 @@ def update_budget(
     )
 
 
-@router.delete("/{id:name}", status_code=204, responses=PROPOSED)
+@router.delete("/{id:name}", summary="Delete a budget", status_code=204, responses=PROPOSED)
 def delete_budget(write: SettledWrite, id: BudgetPath, if_match: IfMatch = "") -> Response:
     """Deletes a budget from which no approval has committed, if its version matches the ETag.
 

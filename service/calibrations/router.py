@@ -28,7 +28,7 @@ CatalogWrite = Annotated[WriteRequest, write_from("catalog_transactions")]
 CalibrationPath = Annotated[ResourceId, Path(description="Id of the calibration.")]
 
 
-@router.get("", response_model=CalibrationPage)
+@router.get("", summary="List calibrations", response_model=CalibrationPage)
 def list_calibrations(read: Read, query: Annotated[CalibrationQuery, Query()]) -> Response:
     """Lists the tenant's calibrations, the newest first."""
     allowed = query.get_allowed_values()
@@ -38,7 +38,12 @@ def list_calibrations(read: Read, query: Annotated[CalibrationQuery, Query()]) -
         return json_response(page.to_response([service.to_summary(row) for row in rows]))
 
 
-@router.post(":withdraw", response_model=WithdrawnCalibrations, responses=_CHANGED)
+@router.post(
+    ":withdraw",
+    summary="Withdraw all calibrations of a node",
+    response_model=WithdrawnCalibrations,
+    responses=_CHANGED,
+)
 def withdraw_node_calibrations(write: CatalogWrite, body: NodeCalibrationWithdrawalRequest) -> Response:
     """Withdraws all calibrations of a node, because the node proved bad.
 
@@ -52,14 +57,16 @@ def withdraw_node_calibrations(write: CatalogWrite, body: NodeCalibrationWithdra
     )
 
 
-@router.get("/{id:name}", response_model=CalibrationDetails)
+@router.get("/{id:name}", summary="Get a calibration with its evidence", response_model=CalibrationDetails)
 def get_calibration(read: Read, id: CalibrationPath) -> Response:
     """Returns a calibration: every figure, and the results, runs and conditions behind it."""
     with read.session() as session:
         return json_response(service.get_calibration(session, read.tenant_id, id))
 
 
-@router.post("/{id:name}:withdraw", response_model=Calibration, responses=_CHANGED)
+@router.post(
+    "/{id:name}:withdraw", summary="Withdraw a calibration", response_model=Calibration, responses=_CHANGED
+)
 def withdraw_calibration(
     write: CatalogWrite, id: CalibrationPath, body: CalibrationWithdrawalRequest
 ) -> Response:

@@ -53,6 +53,7 @@ def build_resource_router(resource: Resource, own: Sequence[BaseRoute] = ()) -> 
     @router.get(
         "",
         name=f"list_{resource.name}",
+        summary=f"List {several}",
         description=f"Lists the {several} that match every filter.",
         response_model=resource.page,
         responses=READ,
@@ -71,6 +72,7 @@ def build_resource_router(resource: Resource, own: Sequence[BaseRoute] = ()) -> 
     @router.post(
         "",
         name=f"create_{kind}",
+        summary=f"Create {a_row}",
         description=f"Creates {a_row} under an unused id.",
         status_code=201,
         response_model=resource.schema,
@@ -94,6 +96,7 @@ def build_resource_router(resource: Resource, own: Sequence[BaseRoute] = ()) -> 
     @router.get(
         "/{id:name}",
         name=f"get_{kind}",
+        summary=f"Get {a_row}",
         description=f"Returns the current version of {a_row}.",
         response_model=resource.schema,
         responses=READ,
@@ -109,6 +112,7 @@ def build_resource_router(resource: Resource, own: Sequence[BaseRoute] = ()) -> 
     @router.patch(
         "/{id:name}",
         name=f"update_{kind}",
+        summary=f"Change {a_row}",
         description=f"Changes members of {a_row}, if its version matches the ETag.",
         response_model=resource.schema,
         responses=CHANGED,
@@ -133,6 +137,7 @@ def build_resource_router(resource: Resource, own: Sequence[BaseRoute] = ()) -> 
     @router.delete(
         "/{id:name}",
         name=f"delete_{kind}",
+        summary=f"Delete {a_row}",
         description=f"Deletes {a_row} that no row refers to, if its version matches the ETag.",
         status_code=204,
         responses=DELETED,
@@ -148,6 +153,7 @@ def build_resource_router(resource: Resource, own: Sequence[BaseRoute] = ()) -> 
     @router.post(
         "/{id:name}:copy",
         name=f"copy_{kind}",
+        summary=f"Copy {a_row}",
         description=(
             f"Copies {a_row} into the tenant's own rows. Under the id of a shipped row it replaces that row."
         ),

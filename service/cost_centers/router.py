@@ -22,7 +22,7 @@ CenterUsage = Annotated[service.UsageCheck, from_state("is_center_used")]
 CostCenterPath = Annotated[ResourceId, Path(description="Id of the cost centre.")]
 
 
-@router.get("", response_model=CostCenterPage)
+@router.get("", summary="List cost centres", response_model=CostCenterPage)
 def list_cost_centers(read: Read, query: Annotated[PageQuery, Query()]) -> Response:
     """Lists the tenant's cost centres."""
     page = read.page(query, BY_ID, "cost-centers")
@@ -31,20 +31,22 @@ def list_cost_centers(read: Read, query: Annotated[PageQuery, Query()]) -> Respo
         return json_response(page.to_response([service.to_response(row) for row in rows]))
 
 
-@router.post("", status_code=201, response_model=CostCenter, responses=CREATED)
+@router.post(
+    "", summary="Create a cost centre", status_code=201, response_model=CostCenter, responses=CREATED
+)
 def create_cost_center(write: Write, body: CostCenterRequest) -> Response:
     """Creates a cost centre under an unused id."""
     return write.run(body, lambda session: service.create_cost_center(session, write.tenant_id, body))
 
 
-@router.get("/{id:name}", response_model=CostCenter, responses=VERSIONED)
+@router.get("/{id:name}", summary="Get a cost centre", response_model=CostCenter, responses=VERSIONED)
 def get_cost_center(read: Read, id: CostCenterPath) -> Response:
     """Returns a cost centre."""
     with read.session() as session:
         return versioned_response(service.get_cost_center(session, read.tenant_id, id))
 
 
-@router.patch("/{id:name}", response_model=CostCenter, responses=VERSIONED)
+@router.patch("/{id:name}", summary="Change a cost centre", response_model=CostCenter, responses=VERSIONED)
 def update_cost_center(
     write: Write, id: CostCenterPath, body: CostCenterPatch, if_match: IfMatch = ""
 ) -> Response:
@@ -56,7 +58,7 @@ def update_cost_center(
     )
 
 
-@router.delete("/{id:name}", status_code=204)
+@router.delete("/{id:name}", summary="Delete a cost centre", status_code=204)
 def delete_cost_center(
     write: Write, is_used: CenterUsage, id: CostCenterPath, if_match: IfMatch = ""
 ) -> Response:

@@ -134,35 +134,35 @@ def _write_answers(operation: str, questions: Sequence[StrictModel], snapshot: C
     return RenderedJson(b'{"results":[' + b",".join(results) + b"]}")
 
 
-@router.post("/summary")
+@router.post("/summary", summary="Estimate fit, speed, price and bill from a few members")
 async def estimate_summary(question: SummaryRequest, request: Request) -> SummaryEstimate:
     """Estimates fit, users, speed, price and bill of a model on hardware, from a few members."""
     found: SummaryEstimate = await _answer_later(summary.estimate_summary, question, request)
     return found
 
 
-@router.post("/memory")
+@router.post("/memory", summary="Estimate the memory of a workload")
 async def estimate_memory(question: MemoryEstimateRequest, request: Request) -> MemoryEstimate:
     """Estimates the memory of the fullest device by component, and whether it fits."""
     found: MemoryEstimate = await _answer_question(memory.estimate_memory, question, request)
     return found
 
 
-@router.post("/memory:batch")
+@router.post("/memory:batch", summary="Estimate the memory of several workloads")
 async def estimate_memory_batch(batch: MemoryEstimateBatchRequest, request: Request) -> MemoryEstimateList:
     """Estimates memory for several questions, in order and from one catalog revision."""
     answers: MemoryEstimateList = await _answer_batch("memory", batch.requests, request)
     return answers
 
 
-@router.post("/throughput")
+@router.post("/throughput", summary="Estimate the speed of a workload")
 async def estimate_throughput(question: ThroughputEstimateRequest, request: Request) -> ThroughputEstimate:
     """Estimates rates, the phases of the time, and the limit of the speed."""
     found: ThroughputEstimate = await _answer_question(throughput.estimate_throughput, question, request)
     return found
 
 
-@router.post("/throughput:batch")
+@router.post("/throughput:batch", summary="Estimate the speed of several workloads")
 async def estimate_throughput_batch(
     batch: ThroughputEstimateBatchRequest, request: Request
 ) -> ThroughputEstimateList:
@@ -176,7 +176,7 @@ async def estimate_throughput_batch(
     return answers
 
 
-@router.post("/throughput:frontier")
+@router.post("/throughput:frontier", summary="Search the best serving configurations")
 async def estimate_throughput_frontier(
     question: ThroughputFrontierRequest, request: Request
 ) -> ThroughputFrontier:
@@ -185,21 +185,23 @@ async def estimate_throughput_frontier(
     return found
 
 
-@router.post("/cost")
+@router.post("/cost", summary="Estimate the cost of a workload")
 async def estimate_cost(question: CostEstimateRequest, request: Request) -> CostEstimate:
     """Estimates device-hours, charges, and the cost of a million tokens."""
     found: CostEstimate = await _answer_question(cost.estimate_cost, question, request)
     return found
 
 
-@router.post("/cost:batch")
+@router.post("/cost:batch", summary="Estimate the cost of several workloads")
 async def estimate_cost_batch(batch: CostEstimateBatchRequest, request: Request) -> CostEstimateList:
     """Estimates cost for several questions, in order and from one catalog revision."""
     answers: CostEstimateList = await _answer_batch("cost", batch.requests, request)
     return answers
 
 
-@router.post("/cost:export", response_class=Response, responses=CSV)
+@router.post(
+    "/cost:export", summary="Export the charges of a workload as CSV", response_class=Response, responses=CSV
+)
 async def estimate_cost_export(
     question: CostExportRequest, request: Request, aside: OffloadedWork
 ) -> Response:
@@ -211,7 +213,7 @@ async def estimate_cost_export(
     return csv_response(rows, "cost")
 
 
-@router.post("/cost:compare")
+@router.post("/cost:compare", summary="Compare the cost of ways to do the same work")
 async def estimate_cost_comparison(
     question: CostComparisonRequest, request: Request
 ) -> CostComparisonEstimate:
@@ -220,21 +222,26 @@ async def estimate_cost_comparison(
     return found
 
 
-@router.post("/utility-bill")
+@router.post("/utility-bill", summary="Estimate the utility bill of a workload")
 async def estimate_utility_bill(question: UtilityBillRequest, request: Request) -> UtilityBill:
     """Estimates the energy, electricity, carbon, water, rent and purchase of a run."""
     found: UtilityBill = await _answer_question(utility_bill.estimate_utility_bill, question, request)
     return found
 
 
-@router.post("/utility-bill:batch")
+@router.post("/utility-bill:batch", summary="Estimate the utility bills of several workloads")
 async def estimate_utility_bill_batch(batch: UtilityBillBatchRequest, request: Request) -> UtilityBillList:
     """Estimates utility bills for several questions, in order and from one catalog revision."""
     answers: UtilityBillList = await _answer_batch("utility-bill", batch.requests, request)
     return answers
 
 
-@router.post("/utility-bill:export", response_class=Response, responses=CSV)
+@router.post(
+    "/utility-bill:export",
+    summary="Export the electricity of a workload as CSV",
+    response_class=Response,
+    responses=CSV,
+)
 async def estimate_utility_bill_export(
     question: UtilityBillExportRequest, request: Request, aside: OffloadedWork
 ) -> Response:
@@ -248,7 +255,7 @@ async def estimate_utility_bill_export(
     return csv_response(rows, "electricity")
 
 
-@router.post("/utility-bill:shift")
+@router.post("/utility-bill:shift", summary="Find the cheapest and cleanest time to start")
 async def estimate_utility_bill_shift(
     question: StartShiftEstimateRequest, request: Request
 ) -> StartShiftEstimate:
@@ -257,7 +264,7 @@ async def estimate_utility_bill_shift(
     return found
 
 
-@router.post("/utility-bill:compare")
+@router.post("/utility-bill:compare", summary="Compare the utility bill in several buildings")
 async def estimate_utility_bill_comparison(
     question: SiteComparisonRequest, request: Request
 ) -> SiteComparisonEstimate:
@@ -266,7 +273,7 @@ async def estimate_utility_bill_comparison(
     return found
 
 
-@router.post("/utility-bill:cap")
+@router.post("/utility-bill:cap", summary="Estimate what a power cap saves and costs")
 async def estimate_utility_bill_power_cap(
     question: PowerCapEstimateRequest, request: Request
 ) -> PowerCapEstimate:
@@ -275,7 +282,7 @@ async def estimate_utility_bill_power_cap(
     return found
 
 
-@tariffs.post(":bill")
+@tariffs.post(":bill", summary="Bill a load under a tariff")
 async def bill_tariff(question: TariffBillRequest, request: Request) -> TariffBill:
     """Bills a load under a tariff: every line of every billing period."""
     found: TariffBill = await _answer_later(tariff_bill.bill_tariff, question, request)

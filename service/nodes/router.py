@@ -77,7 +77,7 @@ async def _self(request: Request, node: CallingNode) -> Principal:
 Self = Annotated[Principal, Depends(_self)]
 
 
-@tokens.get("", response_model=EnrolmentTokenPage)
+@tokens.get("", summary="List enrolment tokens", response_model=EnrolmentTokenPage)
 def list_enrolment_tokens(read: Read, query: Annotated[PageQuery, Query()]) -> Response:
     """Lists the tenant's enrolment tokens, without their secrets."""
     page = read.page(query, BY_ID, "enrolment-tokens")
@@ -86,26 +86,32 @@ def list_enrolment_tokens(read: Read, query: Annotated[PageQuery, Query()]) -> R
         return json_response(page.to_response([service.to_token_summary(row) for row in rows]))
 
 
-@tokens.post("", status_code=201, response_model=IssuedEnrolmentToken, responses=LOCATED)
+@tokens.post(
+    "",
+    summary="Create an enrolment token",
+    status_code=201,
+    response_model=IssuedEnrolmentToken,
+    responses=LOCATED,
+)
 def create_enrolment_token(write: Write, enrolments: NodeEnrolments, body: EnrolmentTokenRequest) -> Response:
     """Creates a token by which one node enrols, once. The secret is shown only in this answer."""
     return write.run(body, lambda session: enrolments.create_token(session, write.subject, body))
 
 
-@tokens.get("/{id:name}", response_model=EnrolmentToken)
+@tokens.get("/{id:name}", summary="Get an enrolment token", response_model=EnrolmentToken)
 def get_enrolment_token(read: Read, id: TokenPath) -> Response:
     """Returns an enrolment token, without its secret."""
     with read.session() as session:
         return json_response(service.get_token(session, read.tenant_id, id))
 
 
-@tokens.delete("/{id:name}", status_code=204)
+@tokens.delete("/{id:name}", summary="Delete an enrolment token", status_code=204)
 def delete_enrolment_token(write: Write, id: TokenPath) -> Response:
     """Deletes an enrolment token. A node that has enrolled by it stays."""
     return write.run(None, lambda session: service.delete_token(session, write.tenant_id, id))
 
 
-@enrolment.post(":enrol", response_model=NodeEnrolment)
+@enrolment.post(":enrol", summary="Enrol a node by its token", response_model=NodeEnrolment)
 def enrol_node(
     request: Request,
     transactions: Transactions,
@@ -125,7 +131,7 @@ def enrol_node(
     return json_response({"node_id": node.id, "credential": secret, "server_time": time})
 
 
-@nodes.get("", response_model=NodePage)
+@nodes.get("", summary="List nodes", response_model=NodePage)
 def list_nodes(read: Read, heartbeats: NodeHeartbeats, query: Annotated[NodeQuery, Query()]) -> Response:
     """Lists the tenant's nodes."""
     page = read.page(query, BY_ID, "nodes", query.state, query.device)
@@ -134,7 +140,7 @@ def list_nodes(read: Read, heartbeats: NodeHeartbeats, query: Annotated[NodeQuer
         return json_response(page.to_response(found))
 
 
-@nodes.get("/{id:name}", response_model=Node)
+@nodes.get("/{id:name}", summary="Get a node", response_model=Node)
 def get_node(read: Read, heartbeats: NodeHeartbeats, id: NodePath) -> Response:
     """Returns a node with its inventory and the run that it is running."""
     with read.session() as session:
@@ -147,43 +153,49 @@ def _change(
     return write.run(None, lambda session: service.change(session, write.tenant_id, node_id, do, heartbeats))
 
 
-@nodes.post("/{id:name}:drain", response_model=Node)
+@nodes.post("/{id:name}:drain", summary="Drain a node", response_model=Node)
 def drain_node(write: Write, heartbeats: NodeHeartbeats, id: NodePath) -> Response:
     """Drains a node: it finishes its suite and gets no other."""
     return _change(write, id, service.drain_node, heartbeats)
 
 
-@nodes.post("/{id:name}:resume", response_model=Node)
+@nodes.post("/{id:name}:resume", summary="Resume a node", response_model=Node)
 def resume_node(write: Write, heartbeats: NodeHeartbeats, id: NodePath) -> Response:
     """Resumes a node, which gets runs again. A node whose credential was reused has to enrol again."""
     return _change(write, id, service.resume_node, heartbeats)
 
 
-@nodes.post("/{id:name}:readmit", response_model=Node)
+@nodes.post("/{id:name}:readmit", summary="Readmit a node that was put out", response_model=Node)
 def readmit_node(write: Write, heartbeats: NodeHeartbeats, id: NodePath) -> Response:
     """Lets the host of a quarantined or revoked node enrol again. The node keeps its state until then."""
     return _change(write, id, service.readmit_node, heartbeats)
 
 
-@nodes.post("/{id:name}:quarantine", response_model=Node)
+@nodes.post("/{id:name}:quarantine", summary="Quarantine a node", response_model=Node)
 def quarantine_node(write: Write, heartbeats: NodeHeartbeats, id: NodePath) -> Response:
     """Quarantines a node: ends its lease and bars its host. Results that it still has are accepted."""
     return _change(write, id, service.quarantine_by_operator, heartbeats)
 
 
-@nodes.post("/{id:name}:revoke", response_model=Node)
+@nodes.post("/{id:name}:revoke", summary="Revoke a node permanently", response_model=Node)
 def revoke_node(write: Write, heartbeats: NodeHeartbeats, id: NodePath) -> Response:
     """Revokes a node permanently: nothing is accepted from it, and its host is barred. Its results stay."""
     return _change(write, id, service.revoke_node, heartbeats)
 
 
-@nodes.post("/{id:name}:request-rotation", response_model=Node)
+@nodes.post(
+    "/{id:name}:request-rotation", summary="Ask a node to replace its credential", response_model=Node
+)
 def request_node_rotation(write: Write, heartbeats: NodeHeartbeats, id: NodePath) -> Response:
     """Requests that a node replaces its credential at its next heartbeat."""
     return _change(write, id, service.request_rotation, heartbeats)
 
 
-@own.post("/{id:name}:rotate", response_model=IssuedNodeCredential)
+@own.post(
+    "/{id:name}:rotate",
+    summary="Replace the credential of the calling node",
+    response_model=IssuedNodeCredential,
+)
 def rotate_node_credential(
     request: Request, transactions: Transactions, enrolments: NodeEnrolments, node: Self, id: NodePath
 ) -> Response:
@@ -195,7 +207,11 @@ def rotate_node_credential(
     return json_response({"credential": secret, "generation": generation})
 
 
-@own.put("/{id:name}/inventory", response_model=NodeInventoryReceipt)
+@own.put(
+    "/{id:name}/inventory",
+    summary="Report the inventory of the calling node",
+    response_model=NodeInventoryReceipt,
+)
 def put_node_inventory(
     transactions: Transactions, quota: NodeQuota, node: Self, id: NodePath, body: NodeInventory
 ) -> Response:
@@ -205,7 +221,9 @@ def put_node_inventory(
     return json_response({"inventory_sha256": digest})
 
 
-@own.post("/{id:name}:heartbeat", response_model=NodeInstructions)
+@own.post(
+    "/{id:name}:heartbeat", summary="Report that the calling node is alive", response_model=NodeInstructions
+)
 def heartbeat_node(
     *,
     transactions: Transactions,
@@ -228,7 +246,12 @@ def heartbeat_node(
     return json_response({"state": row.state, **answer.wanted})
 
 
-@leases.post(":claim", response_model=BenchmarkLease, responses={204: {"description": "No run is waiting."}})
+@leases.post(
+    ":claim",
+    summary="Claim a benchmark run",
+    response_model=BenchmarkLease,
+    responses={204: {"description": "No run is waiting."}},
+)
 async def claim_lease(
     request: Request, waiting: WaitingClaims, node: CallingNode, body: LeaseClaimRequest
 ) -> Response:
@@ -237,7 +260,7 @@ async def claim_lease(
     return Response(status_code=204) if lease is None else json_response(lease)
 
 
-@leases.post("/{id:name}:renew", response_model=LeaseRenewal)
+@leases.post("/{id:name}:renew", summary="Renew a lease", response_model=LeaseRenewal)
 def renew_lease(
     transactions: Transactions, node: CallingNode, id: LeasePath, body: LeaseRenewalRequest
 ) -> Response:

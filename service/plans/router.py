@@ -28,7 +28,7 @@ _CREATED: dict[int | str, dict[str, Any]] = {200: _LOCATED, 202: {**_LOCATED, "m
 PlanPath = Annotated[PlanId, Path(description="Id of the plan.")]
 
 
-@router.get("", response_model=PlanPage)
+@router.get("", summary="List plans", response_model=PlanPage)
 def list_plans(read: Read, query: Annotated[PlanQuery, Query()]) -> Response:
     """Lists the tenant's plans, the newest first, without their answers."""
     page = read.page(query, NEWEST_FIRST, "plans", query.state, query.goal)
@@ -44,7 +44,9 @@ def list_plans(read: Read, query: Annotated[PlanQuery, Query()]) -> Response:
         return json_response(page.to_response([stored.to_summary(row) for row in rows]))
 
 
-@router.post("", response_model=Plan, responses=_CREATED)
+@router.post(
+    "", summary="Search the best configuration for some work", response_model=Plan, responses=_CREATED
+)
 async def create_plan(
     write: Write, snapshots: Snapshots, aside: OffloadedWork, body: PlanRequest
 ) -> Response:
@@ -61,26 +63,26 @@ async def create_plan(
     )
 
 
-@router.get("/{id:name}", response_model=Plan)
+@router.get("/{id:name}", summary="Get a plan and its answer", response_model=Plan)
 def get_plan(read: Read, id: PlanPath) -> Response:
     """Returns a plan: the progress of its search and, once it is done, its answer."""
     with read.session() as session:
         return json_response(stored.get_plan(session, read.tenant_id, id))
 
 
-@router.post("/{id:name}:cancel", response_model=Plan)
+@router.post("/{id:name}:cancel", summary="Cancel the search of a plan", response_model=Plan)
 def cancel_plan(write: Write, id: PlanPath) -> Response:
     """Cancels a search, which ends without an answer after its present piece."""
     return write.run(None, lambda session: stored.cancel_plan(session, write.tenant_id, id))
 
 
-@router.delete("/{id:name}", status_code=204)
+@router.delete("/{id:name}", summary="Delete a plan", status_code=204)
 def delete_plan(write: Write, id: PlanPath) -> Response:
     """Deletes a plan and ends its search. Quotes of its rows keep their frozen content."""
     return write.run(None, lambda session: stored.delete_plan(session, write.tenant_id, id))
 
 
-@fleets.post(":fleet")
+@fleets.post(":fleet", summary="Plan several workloads over shared devices")
 async def plan_fleet(question: FleetPlanRequest, request: Request) -> FleetPlan:
     """Plans several workloads over pools of devices and a budget: place, devices and time of each."""
     snapshot = await request.app.state.snapshots.get_requested(request.scope)

@@ -23,7 +23,7 @@ router = api_router("/v1/approval-policies", tag="approval-policies")
 PolicyPath = Annotated[ResourceId, Path(description="Id of the policy.")]
 
 
-@router.get("", response_model=ApprovalPolicyPage)
+@router.get("", summary="List approval policies", response_model=ApprovalPolicyPage)
 def list_approval_policies(read: SettledRead, query: Annotated[ApprovalPolicyQuery, Query()]) -> Response:
     """Lists the tenant's policies in order of id."""
     page = read.page(query, BY_ID, "approval-policies")
@@ -32,7 +32,13 @@ def list_approval_policies(read: SettledRead, query: Annotated[ApprovalPolicyQue
         return json_response(page.to_response([service.to_response(row) for row in rows]))
 
 
-@router.post("", status_code=201, response_model=ApprovalPolicy, responses=CREATED | PROPOSED)
+@router.post(
+    "",
+    summary="Create an approval policy",
+    status_code=201,
+    response_model=ApprovalPolicy,
+    responses=CREATED | PROPOSED,
+)
 def create_approval_policy(write: SettledWrite, body: ApprovalPolicyRequest) -> Response:
     """Creates a policy: the approvers of the quotes that it applies to, from the next submission on.
 
@@ -43,14 +49,21 @@ def create_approval_policy(write: SettledWrite, body: ApprovalPolicyRequest) -> 
     return write.run(body, lambda session: service.create_policy(session, write.subject, body))
 
 
-@router.get("/{id:name}", response_model=ApprovalPolicy, responses=VERSIONED)
+@router.get(
+    "/{id:name}", summary="Get an approval policy", response_model=ApprovalPolicy, responses=VERSIONED
+)
 def get_approval_policy(read: SettledRead, id: PolicyPath) -> Response:
     """Returns the current version of a policy."""
     with read.session() as session:
         return versioned_response(service.get_policy(session, read.tenant_id, id))
 
 
-@router.patch("/{id:name}", response_model=ApprovalPolicy, responses=VERSIONED | PROPOSED)
+@router.patch(
+    "/{id:name}",
+    summary="Change an approval policy",
+    response_model=ApprovalPolicy,
+    responses=VERSIONED | PROPOSED,
+)
 def update_approval_policy(
     write: SettledWrite, id: PolicyPath, body: ApprovalPolicyPatch, if_match: IfMatch = ""
 ) -> Response:
@@ -65,7 +78,7 @@ def update_approval_policy(
     )
 
 
-@router.delete("/{id:name}", status_code=204, responses=PROPOSED)
+@router.delete("/{id:name}", summary="Delete an approval policy", status_code=204, responses=PROPOSED)
 def delete_approval_policy(write: SettledWrite, id: PolicyPath, if_match: IfMatch = "") -> Response:
     """Deletes a policy, if its version matches the ETag. Pending approvals keep its steps.
 

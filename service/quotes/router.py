@@ -29,7 +29,7 @@ _NEWEST_VERSION_FIRST: Order[int | None] = Order(("version",), int, None)
 QuotePath = Annotated[QuoteId, Path(description="Id of the quote.")]
 
 
-@router.get("", response_model=QuotePage)
+@router.get("", summary="List quotes", response_model=QuotePage)
 def list_quotes(read: Read, query: Annotated[QuoteQuery, Query()]) -> Response:
     """Lists the tenant's quotes in their newest version, the last frozen first."""
     page = read.page(query, NEWEST_FIRST, "quotes", query.state, query.operation, query.cost_center_id)
@@ -46,7 +46,13 @@ def list_quotes(read: Read, query: Annotated[QuoteQuery, Query()]) -> Response:
         return json_response(page.to_response([to_summary(row) for row in rows]))
 
 
-@router.post("", status_code=201, response_model=Quote, responses=LOCATED)
+@router.post(
+    "",
+    summary="Freeze an estimate or a plan as a quote",
+    status_code=201,
+    response_model=Quote,
+    responses=LOCATED,
+)
 async def create_quote(
     write: Write, freezing: QuoteFreezing, aside: OffloadedWork, body: QuoteRequest
 ) -> Response:
@@ -64,14 +70,14 @@ async def create_quote(
     )
 
 
-@router.get("/{id:name}", response_model=Quote)
+@router.get("/{id:name}", summary="Get a version of a quote", response_model=Quote)
 def get_quote(read: Read, id: QuotePath, query: Annotated[QuoteVersionQuery, Query()]) -> Response:
     """Returns a version of a quote with its requests, answers and prices as they were frozen."""
     with read.session() as session:
         return json_response(service.get_quote(session, read.tenant_id, id, query.version))
 
 
-@router.get("/{id:name}/versions", response_model=QuotePage)
+@router.get("/{id:name}/versions", summary="List the versions of a quote", response_model=QuotePage)
 def get_quote_versions(read: Read, id: QuotePath, query: Annotated[PageQuery, Query()]) -> Response:
     """Lists the versions of a quote, the newest first."""
     page = read.page(query, _NEWEST_VERSION_FIRST, "quote versions", id)
@@ -82,7 +88,13 @@ def get_quote_versions(read: Read, id: QuotePath, query: Annotated[PageQuery, Qu
         return json_response(page.to_response([to_summary(row) for row in rows]))
 
 
-@router.post("/{id:name}:reprice", status_code=201, response_model=Quote, responses=LOCATED)
+@router.post(
+    "/{id:name}:reprice",
+    summary="Reprice a quote under the present catalog",
+    status_code=201,
+    response_model=Quote,
+    responses=LOCATED,
+)
 async def reprice_quote(
     write: Write, freezing: QuoteFreezing, aside: OffloadedWork, id: QuotePath, body: QuoteRepriceRequest
 ) -> Response:
@@ -110,14 +122,21 @@ async def reprice_quote(
         return answered
 
 
-@router.get("/{id:name}:compare", response_model=QuoteComparison)
+@router.get(
+    "/{id:name}:compare", summary="Compare two versions or two quotes", response_model=QuoteComparison
+)
 def compare_quote(read: Read, id: QuotePath, query: Annotated[QuoteComparisonQuery, Query()]) -> Response:
     """Compares a quote with its preceding version or another quote: question, prices and figures."""
     with read.session() as session:
         return json_response(service.compare(session, read.tenant_id, id, query))
 
 
-@router.get("/{id:name}/focus", response_class=Response, responses=CSV | {409: {}})
+@router.get(
+    "/{id:name}/focus",
+    summary="Get the charges of a quote as CSV",
+    response_class=Response,
+    responses=CSV | {409: {}},
+)
 def get_quote_focus(read: Read, id: QuotePath, query: Annotated[QuoteVersionQuery, Query()]) -> Response:
     """Returns the charges of a version as CSV in the columns of FOCUS 1.2, tagged with the quote.
 

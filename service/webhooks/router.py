@@ -34,7 +34,7 @@ Rules = Annotated[service.Webhooks, from_state("webhooks")]
 WebhookPath = Annotated[WebhookId, Path(description="Id of the webhook.")]
 
 
-@router.get("", response_model=WebhookPage)
+@router.get("", summary="List webhooks", response_model=WebhookPage)
 def list_webhooks(read: Read, query: Annotated[PageQuery, Query()]) -> Response:
     """Returns a page of the tenant's webhooks, the newest first, without their secrets."""
     page = read.page(query, NEWEST_FIRST, "webhooks")
@@ -43,7 +43,7 @@ def list_webhooks(read: Read, query: Annotated[PageQuery, Query()]) -> Response:
         return json_response(page.to_response([service.webhook_to_response(row) for row in rows]))
 
 
-@router.post("", status_code=201, response_model=IssuedWebhook, responses=CREATED)
+@router.post("", summary="Create a webhook", status_code=201, response_model=IssuedWebhook, responses=CREATED)
 def create_webhook(write: Write, rules: Rules, body: WebhookRequest) -> Response:
     """Creates a webhook. The secret that messages are signed with is shown this once.
 
@@ -54,7 +54,7 @@ def create_webhook(write: Write, rules: Rules, body: WebhookRequest) -> Response
     return write.run(body, lambda session: rules.create(session, write.subject, body))
 
 
-@router.get("/{id:name}", response_model=Webhook, responses=VERSIONED)
+@router.get("/{id:name}", summary="Get a webhook", response_model=Webhook, responses=VERSIONED)
 def get_webhook(read: Read, id: WebhookPath) -> Response:
     """Returns a webhook and the state of its deliveries, without its secret."""
     with read.session() as session:
@@ -63,7 +63,7 @@ def get_webhook(read: Read, id: WebhookPath) -> Response:
         )
 
 
-@router.patch("/{id:name}", response_model=Webhook, responses=VERSIONED)
+@router.patch("/{id:name}", summary="Change a webhook", response_model=Webhook, responses=VERSIONED)
 def update_webhook(
     write: Write, rules: Rules, id: WebhookPath, body: WebhookPatch, if_match: IfMatch = ""
 ) -> Response:
@@ -76,26 +76,41 @@ def update_webhook(
     return write.run(sent, lambda session: rules.change(session, write.subject, id, body, if_match))
 
 
-@router.delete("/{id:name}", status_code=204)
+@router.delete("/{id:name}", summary="Delete a webhook and its deliveries", status_code=204)
 def delete_webhook(write: Write, id: WebhookPath, if_match: IfMatch = "") -> Response:
     """Deletes a webhook and its deliveries, if it is still at the version of the ETag."""
     return write.run(if_match, lambda session: service.delete_webhook(session, write.subject, id, if_match))
 
 
-@router.post("/{id:name}:rotate", response_model=IssuedWebhook, responses=VERSIONED)
+@router.post(
+    "/{id:name}:rotate",
+    summary="Rotate the secret of a webhook",
+    response_model=IssuedWebhook,
+    responses=VERSIONED,
+)
 def rotate_webhook(write: Write, rules: Rules, id: WebhookPath, body: WebhookRotationRequest) -> Response:
     """Creates the next secret or key of a webhook. Messages are signed with both until the overlap ends."""
     overlap = timedelta(seconds=body.overlap_seconds)
     return write.run(body, lambda session: rules.rotate(session, write.subject, id, overlap))
 
 
-@router.post("/{id:name}:test", status_code=202, response_model=WebhookDelivery)
+@router.post(
+    "/{id:name}:test",
+    summary="Send a test message to a webhook",
+    status_code=202,
+    response_model=WebhookDelivery,
+)
 def test_webhook(write: Write, id: WebhookPath) -> Response:
     """Sends a message of type `webhook.test` to this webhook, whatever its event types are."""
     return write.run(None, lambda session: service.send_test_event(session, write.subject, id))
 
 
-@router.post("/{id:name}:replay", status_code=202, response_model=ReplayedWebhookDeliveries)
+@router.post(
+    "/{id:name}:replay",
+    summary="Replay deliveries to a webhook",
+    status_code=202,
+    response_model=ReplayedWebhookDeliveries,
+)
 def replay_webhook(write: Write, id: WebhookPath, body: WebhookReplayRequest) -> Response:
     """Sends deliveries again that were delivered or given up, under the same ids."""
     delivery_ids = list(dict.fromkeys(body.delivery_ids))
@@ -104,13 +119,20 @@ def replay_webhook(write: Write, id: WebhookPath, body: WebhookReplayRequest) ->
     )
 
 
-@router.post("/{id:name}:recover", status_code=202, response_model=RecoveredWebhookDeliveries)
+@router.post(
+    "/{id:name}:recover",
+    summary="Replay deliveries given up since a time",
+    status_code=202,
+    response_model=RecoveredWebhookDeliveries,
+)
 def recover_webhook(write: Write, id: WebhookPath, body: WebhookRecoveryRequest) -> Response:
     """Sends deliveries again that were given up since a time, under the same ids."""
     return write.run(body, lambda session: service.recover_deliveries(session, write.subject, id, body.since))
 
 
-@router.get("/{id:name}/deliveries", response_model=WebhookDeliveryPage)
+@router.get(
+    "/{id:name}/deliveries", summary="List the deliveries to a webhook", response_model=WebhookDeliveryPage
+)
 def list_webhook_deliveries(
     read: Read, id: WebhookPath, query: Annotated[WebhookDeliveryQuery, Query()]
 ) -> Response:

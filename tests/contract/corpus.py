@@ -277,7 +277,7 @@ class Operation:
         self.headers = [ANY] if self._has("If-Match") else []
         if self.takes_body:
             content = self.document["requestBody"]["content"]["application/json"]
-            self.example = content["example"]
+            self.example = next(iter(content["examples"].values()))["value"]
         if self._has("Content-Digest"):
             self.headers.append((b"content-digest", content_digest(sent(self.example)).encode()))
 

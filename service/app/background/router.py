@@ -23,7 +23,7 @@ router = api_router("/v1/background-jobs", tag="background-jobs")
 JobPath = Annotated[JobId, Path(description="Id of the job.")]
 
 
-@router.get("", response_model=BackgroundJobPage)
+@router.get("", summary="List background jobs", response_model=BackgroundJobPage)
 def list_background_jobs(read: Read, query: Annotated[BackgroundJobQuery, Query()]) -> Response:
     """Lists the tenant's background jobs, the newest first."""
     page = read.page(query, NEWEST_FIRST, "background-jobs", query.kind, query.state)
@@ -39,20 +39,20 @@ def list_background_jobs(read: Read, query: Annotated[BackgroundJobQuery, Query(
         return json_response(page.to_response([to_job_response(row) for row in rows]))
 
 
-@router.get("/{id:name}", response_model=BackgroundJob)
+@router.get("/{id:name}", summary="Get a background job", response_model=BackgroundJob)
 def get_background_job(read: Read, id: JobPath) -> Response:
     """Returns a job with its progress."""
     with read.session() as session:
         return json_response(to_job_response(repository.get_job(session, read.tenant_id, id)))
 
 
-@router.post("/{id:name}:cancel", response_model=BackgroundJob)
+@router.post("/{id:name}:cancel", summary="Cancel a background job", response_model=BackgroundJob)
 def cancel_background_job(write: Write, id: JobPath) -> Response:
     """Cancels a job. A running job ends after its present piece, any other at once."""
     return _change(write, id, repository.cancel_job)
 
 
-@router.post("/{id:name}:retry", response_model=BackgroundJob)
+@router.post("/{id:name}:retry", summary="Retry a dead background job", response_model=BackgroundJob)
 def retry_background_job(write: Write, id: JobPath) -> Response:
     """Runs a dead job again, from the point that it reached."""
     return _change(write, id, repository.retry_job)

@@ -9,6 +9,7 @@ from service.app.examples import (
     catalog,
     estimates,
     evidence,
+    named,
     nodes,
     plans,
     quotes,
@@ -20,6 +21,7 @@ from service.catalog.registry import RESOURCES
 __all__ = [
     "EXAMPLES",
     "EXAMPLE_IDS",
+    "NAMED_EXAMPLES",
     "REFERENCE_QUESTION",
     "REFERENCE_SITE",
     "build_answers",
@@ -39,6 +41,8 @@ EXAMPLES: Final[dict[str, dict[str, Any]]] = {
     **webhooks.EXAMPLES,
 }
 """A request body for each operation that takes one."""
+NAMED_EXAMPLES: Final = named.name_requests(EXAMPLES)
+"""Request bodies by operation and name; the first is that of ``EXAMPLES``."""
 EXAMPLE_IDS: Final[dict[str, str]] = {
     **{resource.path: resource.example["id"] for resource in RESOURCES.values()},
     **access.IDS,

@@ -341,6 +341,238 @@ EXAMPLES: Final[dict[str, dict[str, Any]]] = {
     },
 }
 
+_PUBLISHED: Final[dict[str, Any]] = {
+    "source": "huggingface_config",
+    "config": {
+        "architectures": ["Qwen3ForCausalLM"],
+        "model_type": "qwen3",
+        "hidden_size": 4096,
+        "intermediate_size": 12288,
+        "num_hidden_layers": 36,
+        "num_attention_heads": 32,
+        "num_key_value_heads": 8,
+        "head_dim": 128,
+        "vocab_size": 151936,
+        "max_position_embeddings": 40960,
+        "tie_word_embeddings": False,
+    },
+}
+"""A model by its config.json."""
+_TRAINED_FULLY: Final[dict[str, Any]] = {name: _TUNED[name] for name in ("model", "workload", "cluster")}
+_COUNTED: Final[dict[str, Any]] = {"source": "parameter_count", "parameter_count": 8_000_000_000}
+_MONTH: Final[dict[str, Any]] = {
+    **_SERVED,
+    "workload": {**_SERVED["workload"], "horizon": {"duration_seconds": 2_628_000.0}},
+    "rental": _TUNED["rental"],
+}
+"""A served model for a month."""
+_BILLED_MONTH: Final[dict[str, Any]] = {**_MONTH, "site": REFERENCE_SITE}
+_CAPPED_FLAT: Final[dict[str, Any]] = {**_TUNED, "site": REFERENCE_SITE, "power_caps_watts": [500.0]}
+NAMED: Final[dict[str, dict[str, dict[str, Any]]]] = {
+    "estimate_summary": {
+        "serving": {"summary": "Serve a model with its whole context", "value": _SUMMED},
+        "training": {
+            "summary": "Train a model on some tokens",
+            "value": {
+                "model": "meta-llama/Llama-3.1-8B",
+                "hardware": "64xh100-sxm",
+                "goal": {"kind": "train", "total_tokens": 100_000_000_000},
+            },
+        },
+        "adapters": {
+            "summary": "Fine-tune low-rank adapters of a quantised model",
+            "value": {
+                "model": "llama-3.1-8b",
+                "hardware": "h100-sxm",
+                "goal": {"kind": "train", "adaptation": "qlora", "total_tokens": 50_000_000},
+            },
+        },
+    },
+    "estimate_memory": {
+        "serving": {"summary": "Serve a model of the catalog", "value": _SERVED},
+        "fine_tuning": {"summary": "Fine-tune low-rank adapters on one device", "value": _TRAINED},
+        "published_config": {
+            "summary": "Serve a model by its Hugging Face config.json",
+            "value": {**_SERVED, "model": _PUBLISHED},
+        },
+        "parameter_count": {
+            "summary": "Train a model of which only the size is known",
+            "value": {
+                "model": _COUNTED,
+                "workload": {"kind": "training", "sequence_length": 4096},
+                "cluster": _TUNED["cluster"],
+            },
+        },
+    },
+    "estimate_memory_batch": {
+        "serving_and_training": {
+            "summary": "Serve a model and fine-tune it",
+            "value": {"requests": [_SERVED, _TRAINED]},
+        },
+        "lengths": {
+            "summary": "Compare two lengths of prompts",
+            "value": {
+                "requests": [
+                    {**_SERVED, "workload": {**_SERVED["workload"], "input_tokens": tokens}}
+                    for tokens in (2000, 32_000)
+                ]
+            },
+        },
+    },
+    "estimate_throughput": {
+        "serving": {"summary": "Serve a model of the catalog", "value": _SERVED},
+        "training": {"summary": "Train a model", "value": _TRAINED_FULLY},
+        "random_arrivals": {"summary": "Serve a chat whose requests arrive at random", "value": _LOADED},
+        "disaggregated": {"summary": "Serve with prefill and decode apart", "value": _APART},
+        "pictures": {"summary": "Generate pictures by diffusion", "value": _PICTURED},
+        "reinforcement_learning": {"summary": "Train by reinforcement learning", "value": _ALIGNED},
+        "large_run": {
+            "summary": "Train with storage, checkpoints and failures, at several sizes",
+            "value": _OPERATED,
+        },
+    },
+    "estimate_throughput_batch": {
+        "every_kind": {
+            "summary": "Serve and train in six ways",
+            "value": {"requests": [_SERVED, _LOADED, _APART, _PICTURED, _OPERATED, _ALIGNED]},
+        },
+        "sizes": {
+            "summary": "Compare two numbers of devices",
+            "value": {
+                "requests": [
+                    {
+                        "model": _TUNED["model"],
+                        "workload": _TUNED["workload"],
+                        "cluster": {**_TUNED["cluster"], "accelerator_count": count},
+                    }
+                    for count in (32, 64)
+                ]
+            },
+        },
+    },
+    "estimate_throughput_frontier": {
+        "service_levels": {"summary": "Search within limits of latency", "value": _SEARCHED},
+        "published_config": {
+            "summary": "Search for a model by its Hugging Face config.json",
+            "value": {
+                "model": _PUBLISHED,
+                "cluster": {"accelerator": {"source": "catalog", "id": "h100-sxm"}, "accelerator_count": 2},
+                "workload": {"kind": "inference", "input_tokens": 2000, "output_tokens": 500},
+                "search": {"requests_per_replica": [1, 8, 32]},
+            },
+        },
+    },
+    "estimate_cost": {
+        "rented": {"summary": "Train on rented devices", "value": _COST},
+        "owned": {"summary": "Train on a cluster with all costs of ownership", "value": _PLANNED},
+        "serving": {"summary": "Serve a model for a month", "value": _MONTH},
+        "spot": {"summary": "Train on devices that may be taken away", "value": _SPOT},
+    },
+    "estimate_cost_batch": {
+        "rented_and_owned": {
+            "summary": "Rent or own the same devices",
+            "value": {"requests": [_COST, _PLANNED]},
+        },
+        "training_and_serving": {"summary": "Train and serve", "value": {"requests": [_TUNED, _MONTH]}},
+    },
+    "estimate_cost_comparison": {
+        "spot": {"summary": "On-demand devices or spot devices", "value": _COMPARED},
+        "accelerators": {
+            "summary": "Two kinds of accelerators",
+            "value": {
+                "baseline": _TUNED,
+                "alternatives": [
+                    {
+                        **_TUNED,
+                        "cluster": {
+                            "accelerator": {"source": "catalog", "id": "h200-sxm"},
+                            "accelerator_count": 32,
+                        },
+                        "rental": {"price_per_device_hour": {"amount": "3.49", "currency_code": "USD"}},
+                    }
+                ],
+            },
+        },
+    },
+    "estimate_cost_export": {
+        "training": {
+            "summary": "Charges of a training run",
+            "value": EXAMPLES["estimate_cost_export"],
+        },
+        "serving": {
+            "summary": "Charges of a served model for a month",
+            "value": {**_MONTH, "starts_at": "2026-12-01T00:00:00Z", "billing_account_id": "products"},
+        },
+    },
+    "estimate_utility_bill": {
+        "flat_price": {"summary": "Rent or buy, at one price of electricity", "value": _BILL},
+        "tariff": {"summary": "Train under a tariff by time of use", "value": _METERED_BILL},
+        "serving": {"summary": "Serve a model for a month", "value": _BILLED_MONTH},
+        "reference_question": {
+            "summary": "Rent or buy, without a building",
+            "value": REFERENCE_QUESTION,
+        },
+    },
+    "estimate_utility_bill_batch": {
+        "prices": {
+            "summary": "One price, and a tariff by time of use",
+            "value": {"requests": [_BILL, _METERED_BILL]},
+        },
+        "training_and_serving": {
+            "summary": "Train and serve in one building",
+            "value": {"requests": [{**_TUNED, "site": REFERENCE_SITE}, _BILLED_MONTH]},
+        },
+    },
+    "estimate_utility_bill_export": {
+        "tariff": {"summary": "Electricity of a training run under a tariff", "value": _METERED_BILL},
+        "serving": {
+            "summary": "Electricity of a served model for a month",
+            "value": {**_BILLED_MONTH, "starts_at": "2026-12-01T00:00:00Z"},
+        },
+    },
+    "estimate_utility_bill_shift": {
+        "two_days": {"summary": "Start within two days", "value": _SHIFTED},
+        "one_day": {
+            "summary": "Start within a day, every two hours",
+            "value": {
+                **_SHIFTED,
+                "window": {
+                    "earliest_start_at": "2026-11-20T08:00:00Z",
+                    "latest_start_at": "2026-11-21T08:00:00Z",
+                    "step_minutes": 120,
+                },
+            },
+        },
+    },
+    "estimate_utility_bill_comparison": {
+        "training": {"summary": "Train in California or in Virginia", "value": _SITED},
+        "serving": {
+            "summary": "Serve for a month in California or in Virginia",
+            "value": {**_MONTH, "starts_at": "2026-12-01T00:00:00Z", "sites": _SITED["sites"]},
+        },
+    },
+    "estimate_utility_bill_power_cap": {
+        "tariff": {"summary": "Three limits under a tariff", "value": _CAPPED},
+        "flat_price": {"summary": "One limit at one price of electricity", "value": _CAPPED_FLAT},
+    },
+    "bill_tariff": {
+        "terms": {"summary": "Bill by terms that the request states", "value": EXAMPLES["bill_tariff"]},
+        "catalog": {
+            "summary": "Bill a constant load by a tariff of the catalog",
+            "value": {
+                "tariff": {"source": "catalog", "id": "pge-e20-secondary-2017"},
+                "load": {
+                    "kind": "constant",
+                    "starts_at": "2026-12-01T00:00",
+                    "ends_at": "2027-01-01T00:00",
+                    "kw": 1000.0,
+                },
+            },
+        },
+    },
+}
+"""Requests of more than one kind, with a name and a summary; the first is that of `EXAMPLES`."""
+
 
 def build_answers() -> dict[str, Any]:
     """Returns the answers under the shipped catalog."""

@@ -19,7 +19,7 @@ router = api_router("/v1/approval-delegations", tag="approval-delegations")
 DelegationPath = Annotated[DelegationId, Path(description="Id of the delegation.")]
 
 
-@router.get("", response_model=ApprovalDelegationPage)
+@router.get("", summary="List delegations", response_model=ApprovalDelegationPage)
 def list_approval_delegations(read: Read, query: Annotated[PageQuery, Query()]) -> Response:
     """Lists the tenant's delegations, the newest first."""
     page = read.page(query, NEWEST_FIRST, "approval-delegations")
@@ -28,13 +28,19 @@ def list_approval_delegations(read: Read, query: Annotated[PageQuery, Query()]) 
         return json_response(page.to_response([service.to_response(row) for row in rows]))
 
 
-@router.post("", status_code=201, response_model=ApprovalDelegation, responses=LOCATED)
+@router.post(
+    "",
+    summary="Delegate decisions for a time",
+    status_code=201,
+    response_model=ApprovalDelegation,
+    responses=LOCATED,
+)
 def create_approval_delegation(write: Write, body: ApprovalDelegationRequest) -> Response:
     """Lets another subject decide in the caller's place for a time."""
     return write.run(body, lambda session: service.create_delegation(session, write.subject, body))
 
 
-@router.delete("/{id:name}", status_code=204)
+@router.delete("/{id:name}", summary="Revoke a delegation", status_code=204)
 def revoke_approval_delegation(write: Write, id: DelegationPath) -> Response:
     """Ends one of the caller's delegations now. Decisions made by it stay."""
     return write.run(None, lambda session: service.revoke_delegation(session, write.subject, id))

@@ -27,7 +27,12 @@ listing = api_router(
 LinkPath = Annotated[KeyId, Path(description="Id of the link.")]
 
 
-@router.post("/{id:name}:link", status_code=201, response_model=IssuedApprovalLink)
+@router.post(
+    "/{id:name}:link",
+    summary="Create a link by which one person decides",
+    status_code=201,
+    response_model=IssuedApprovalLink,
+)
 def link_approval(write: Write, rules: LinkRules, id: ApprovalPath, body: ApprovalLinkRequest) -> Response:
     """Creates a link by which one approver of the open step decides once, without credentials.
 
@@ -36,14 +41,14 @@ def link_approval(write: Write, rules: LinkRules, id: ApprovalPath, body: Approv
     return write.run(body, lambda session: rules.create(session, write.subject, id, body))
 
 
-@listing.get("/{id:name}/links", response_model=ApprovalLinkList)
+@listing.get("/{id:name}/links", summary="List the links of an approval", response_model=ApprovalLinkList)
 def list_approval_links(read: Read, id: ApprovalPath) -> Response:
     """Lists the links of an approval with their state, without their secrets."""
     with read.session() as session:
         return json_response({"items": service.list_link_states(session, read.tenant_id, id)})
 
 
-@links.delete("/{id:name}", status_code=204)
+@links.delete("/{id:name}", summary="Revoke a link", status_code=204)
 def revoke_approval_link(write: Write, id: LinkPath) -> Response:
     """Revokes a link. A decision made by it stays."""
     return write.run(None, lambda session: service.revoke_link(session, write.tenant_id, id))

@@ -26,7 +26,7 @@ of_quotes = api_router("/v1/quotes", tag="actuals")
 ImportPath = Annotated[ActualsId, Path(description="Id of the import.")]
 
 
-@router.get("", response_model=ActualsPage)
+@router.get("", summary="List imported bills", response_model=ActualsPage)
 def list_actuals(read: Read, query: Annotated[PageQuery, Query()]) -> Response:
     """Lists the tenant's imported bills, the newest first."""
     page = read.page(query, NEWEST_FIRST, "actuals")
@@ -35,7 +35,7 @@ def list_actuals(read: Read, query: Annotated[PageQuery, Query()]) -> Response:
         return json_response(page.to_response(service.list_imports(session, read.tenant_id, rows)))
 
 
-@router.post(":import", status_code=201, response_model=Actuals, responses=LOCATED)
+@router.post(":import", summary="Import a bill", status_code=201, response_model=Actuals, responses=LOCATED)
 async def import_actuals(
     write: Write,
     snapshots: Snapshots,
@@ -63,7 +63,7 @@ async def import_actuals(
     return await beside(store)
 
 
-@router.get(":accuracy", response_model=ActualsAccuracy)
+@router.get(":accuracy", summary="Get how far quotes are from their bills", response_model=ActualsAccuracy)
 def get_actuals_accuracy(read: Read, snapshots: Snapshots) -> Response:
     """Returns how far quotes deviate from their bills: error, bias, and how often the interval held."""
     with read.session() as session:
@@ -72,14 +72,14 @@ def get_actuals_accuracy(read: Read, snapshots: Snapshots) -> Response:
         )
 
 
-@router.get("/{id:name}", response_model=Actuals)
+@router.get("/{id:name}", summary="Get an imported bill", response_model=Actuals)
 def get_actuals(read: Read, id: ImportPath) -> Response:
     """Returns an imported bill: its billing periods, its sums, and the number of its rows that matched."""
     with read.session() as session:
         return json_response(service.get_import(session, read.tenant_id, id))
 
 
-@router.post("/{id:name}:withdraw", response_model=Actuals)
+@router.post("/{id:name}:withdraw", summary="Withdraw an imported bill", response_model=Actuals)
 def withdraw_actuals(write: Write, id: ImportPath, body: ActualsWithdrawalRequest) -> Response:
     """Withdraws a bill, which no longer counts. An earlier bill that it replaced does not count again."""
     return write.run(
@@ -87,7 +87,7 @@ def withdraw_actuals(write: Write, id: ImportPath, body: ActualsWithdrawalReques
     )
 
 
-@of_quotes.get("/{id:name}/actuals", response_model=QuoteActuals)
+@of_quotes.get("/{id:name}/actuals", summary="Get what was billed for a quote", response_model=QuoteActuals)
 def get_quote_actuals(
     read: Read, snapshots: Snapshots, id: Annotated[QuoteId, Path(description="Id of the quote.")]
 ) -> Response:

@@ -17,7 +17,13 @@ from service.kit.http.web import OffloadedWork, api_router
 router = api_router("/v1/grids", tag="grids")
 
 
-@router.post(":import", status_code=201, response_model=ImportedGrid, responses=CREATED)
+@router.post(
+    ":import",
+    summary="Import a grid with its intensity over time",
+    status_code=201,
+    response_model=ImportedGrid,
+    responses=CREATED,
+)
 async def import_grid(
     transactions: Transactions, call: WriteContextDependency, aside: OffloadedWork, body: GridImportRequest
 ) -> Response:

@@ -17,7 +17,13 @@ from service.kit.http.web import OffloadedWork, api_router
 router = api_router("/v1/models", tag="models")
 
 
-@router.post(":import", status_code=201, response_model=ImportedModel, responses=CREATED)
+@router.post(
+    ":import",
+    summary="Import a model from its Hugging Face config",
+    status_code=201,
+    response_model=ImportedModel,
+    responses=CREATED,
+)
 async def import_model(
     transactions: Transactions, call: WriteContextDependency, aside: OffloadedWork, body: ModelImportRequest
 ) -> Response:

@@ -16,7 +16,9 @@ from service.kit.http.web import OffloadedLargeWork, OffloadedWork, api_router
 router = api_router("/v1/offers", tag="offers")
 
 
-@router.post(":import", response_model=ImportedOffers, responses=IMPORTED)
+@router.post(
+    ":import", summary="Import offers from a price list", response_model=ImportedOffers, responses=IMPORTED
+)
 async def import_offers(
     transactions: Transactions,
     call: WriteContextDependency,

@@ -18,7 +18,13 @@ from service.kit.http.web import OffloadedWork, api_router
 router = api_router("/v1/tariffs", tag="tariffs")
 
 
-@router.post(":import", status_code=201, response_model=ImportedTariff, responses=CREATED)
+@router.post(
+    ":import",
+    summary="Import a tariff from a published rate",
+    status_code=201,
+    response_model=ImportedTariff,
+    responses=CREATED,
+)
 async def import_tariff(
     transactions: Transactions, call: WriteContextDependency, aside: OffloadedWork, body: TariffImportRequest
 ) -> Response:
@@ -30,7 +36,12 @@ async def import_tariff(
     )
 
 
-@router.get("/{id:name}:export", response_model=ExportedTariff, responses=READ)
+@router.get(
+    "/{id:name}:export",
+    summary="Export a tariff as a rate of OpenEI",
+    response_model=ExportedTariff,
+    responses=READ,
+)
 def export_tariff(
     transactions: Transactions,
     caller: Caller,

@@ -16,7 +16,12 @@ from service.kit.http.web import OffloadedLargeWork, OffloadedWork, api_router
 router = api_router("/v1/token-prices", tag="token-prices")
 
 
-@router.post(":import", response_model=ImportedTokenPrices, responses=IMPORTED)
+@router.post(
+    ":import",
+    summary="Import token prices from a list",
+    response_model=ImportedTokenPrices,
+    responses=IMPORTED,
+)
 async def import_token_prices(
     transactions: Transactions,
     call: WriteContextDependency,

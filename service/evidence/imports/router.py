@@ -31,7 +31,7 @@ Estimators = Annotated[service.Estimators, from_state("estimators")]
 ImportPath = Annotated[ResourceId, Path(description="Id of the import.")]
 
 
-@router.get("", response_model=EvidencePage)
+@router.get("", summary="List imports of evidence", response_model=EvidencePage)
 def list_evidence(read: Read, query: Annotated[EvidenceQuery, Query()]) -> Response:
     """Lists the tenant's imports, the newest first."""
     page = read.page(query, NEWEST_FIRST, "evidence", query.format)
@@ -42,7 +42,13 @@ def list_evidence(read: Read, query: Annotated[EvidenceQuery, Query()]) -> Respo
         return json_response(page.to_response(list(service.list_summaries(session, read.tenant_id, rows))))
 
 
-@router.post(":import", status_code=201, response_model=ImportedEvidence, responses=_CREATED)
+@router.post(
+    ":import",
+    summary="Import measurements as evidence",
+    status_code=201,
+    response_model=ImportedEvidence,
+    responses=_CREATED,
+)
 async def import_evidence(
     write: CatalogWrite,
     snapshots: Snapshots,
@@ -64,14 +70,19 @@ async def import_evidence(
     )
 
 
-@router.get("/{id:name}", response_model=ImportedEvidence)
+@router.get("/{id:name}", summary="Get an import of evidence", response_model=ImportedEvidence)
 def get_evidence(read: Read, id: ImportPath) -> Response:
     """Returns an import: the figures that were read, those that count, and the parts that were refused."""
     with read.session() as session:
         return json_response(service.get_import(session, read.tenant_id, id))
 
 
-@router.post("/{id:name}:withdraw", response_model=ImportedEvidence, responses=_CHANGED)
+@router.post(
+    "/{id:name}:withdraw",
+    summary="Withdraw an import of evidence",
+    response_model=ImportedEvidence,
+    responses=_CHANGED,
+)
 def withdraw_evidence(write: CatalogWrite, id: ImportPath, body: EvidenceWithdrawalRequest) -> Response:
     """Withdraws an import, which no longer counts. Estimates are then as they were without it."""
     return write.run(

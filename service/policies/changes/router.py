@@ -26,7 +26,7 @@ settings = api_router("/v1/approval-settings", tag="approval-settings")
 PolicyChangePath = Annotated[PolicyChangeId, Path(description="Id of the change.")]
 
 
-@changes.get("", response_model=PolicyChangePage)
+@changes.get("", summary="List changes that wait or waited", response_model=PolicyChangePage)
 def list_policy_changes(read: SettledRead, query: Annotated[PolicyChangeQuery, Query()]) -> Response:
     """Lists the tenant's changes of policies, budgets and the delay, the newest first."""
     page = read.page(query, newest_first("proposed_at"), "policy-changes", query.state)
@@ -35,14 +35,16 @@ def list_policy_changes(read: SettledRead, query: Annotated[PolicyChangeQuery, Q
         return json_response(page.to_response([to_response(row) for row in rows]))
 
 
-@changes.get("/{id:name}", response_model=PolicyChange)
+@changes.get("/{id:name}", summary="Get a change of a policy or budget", response_model=PolicyChange)
 def get_policy_change(read: SettledRead, id: PolicyChangePath) -> Response:
     """Returns a change: the terms after it, its author, and the time at which it takes effect."""
     with read.session() as session:
         return json_response(service.get_change(session, read.tenant_id, id))
 
 
-@changes.post("/{id:name}:approve", response_model=PolicyChange)
+@changes.post(
+    "/{id:name}:approve", summary="Approve a change of a policy or budget", response_model=PolicyChange
+)
 def approve_policy_change(
     write: SettledWrite, snapshots: Snapshots, appliers: Appliers, id: PolicyChangePath
 ) -> Response:
@@ -58,20 +60,24 @@ def approve_policy_change(
     )
 
 
-@changes.post("/{id:name}:reject", response_model=PolicyChange)
+@changes.post(
+    "/{id:name}:reject", summary="Reject a change of a policy or budget", response_model=PolicyChange
+)
 def reject_policy_change(write: SettledWrite, id: PolicyChangePath) -> Response:
     """Rejects a change, whoever proposed it. The present terms stay, and a new change can be proposed."""
     return write.run(None, lambda session: service.reject_change(session, write.subject, id))
 
 
-@settings.get("", response_model=ApprovalSettings, responses=VERSIONED)
+@settings.get("", summary="Get the delay of changes", response_model=ApprovalSettings, responses=VERSIONED)
 def get_approval_settings(read: SettledRead) -> Response:
     """Returns the delay for changes of the tenant's policies and budgets."""
     with read.session() as session:
         return versioned_response(service.get_settings(session, read.tenant_id))
 
 
-@settings.patch("", response_model=ApprovalSettings, responses=VERSIONED | PROPOSED)
+@settings.patch(
+    "", summary="Change the delay of changes", response_model=ApprovalSettings, responses=VERSIONED | PROPOSED
+)
 def update_approval_settings(
     write: SettledWrite, body: ApprovalSettingsPatch, if_match: IfMatch = ""
 ) -> Response:
