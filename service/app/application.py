@@ -1,31 +1,24 @@
 """The application: routes, errors, the snapshots that it keeps current, and the documentation."""
 
 import asyncio
-import base64
 import contextlib
-import hashlib
 import logging
-import re
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
-from importlib.resources import files
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fastapi import FastAPI, Request, Response
-from fastapi.openapi.docs import get_redoc_html, get_swagger_ui_html
-from fastapi.responses import HTMLResponse
 from prometheus_client import CONTENT_TYPE_LATEST
-from pydantic_core import to_json
 from sqlalchemy.exc import SQLAlchemyError
 from starlette.datastructures import State
-from starlette.staticfiles import StaticFiles
 
 from service import __version__
 from service.app.background.router import router as background_jobs
 from service.app.background.service import JobDependencies, run_workers
+from service.app.documentation.router import add_documentation
 from service.app.guide import add_guide
+from service.app.landing import add_landing
 from service.app.metrics import render_metrics
-from service.app.openapi import build_openapi_document
 from service.app.recorded import HELD
 from service.app.settings import Settings
 from service.approvals import router as approvals
@@ -63,7 +56,6 @@ from service.evidence.snapshot import get_store
 from service.kit.database.engine import Database
 from service.kit.http.admission import Admission, Authenticator
 from service.kit.http.context import RequestContext
-from service.kit.http.html import page_headers, page_response, render_problems_page
 from service.kit.http.long_work import LongWork
 from service.kit.http.operational import describe_expected_failure, install_database_errors
 from service.kit.http.outbound import OutboundClient
@@ -174,8 +166,9 @@ def create_app(settings: Settings) -> FastAPI:
     _add_health(app)
     for router in ROUTERS:
         add_routes(app, router)
-    _add_documentation(app)
+    add_documentation(app)
     add_guide(app, settings.guide_dir)
+    add_landing(app, settings)
     return app
 
 
@@ -335,7 +328,7 @@ def _add_health(app: FastAPI) -> None:
         """Answers 200 if the catalog is loaded, the database answers, and the process is not stopping."""
         state = app.state
         if not state.draining and state.snapshots.is_ready and state.database.is_answering():
-            return Response(status_code=200)
+            return Response("ready\n", media_type="text/plain")
         return Response(status_code=503, headers={"Retry-After": "1"})
 
     @app.get("/metrics", include_in_schema=False)
@@ -343,64 +336,3 @@ def _add_health(app: FastAPI) -> None:
         """Returns metrics for Prometheus; the scope `metrics:read` must be granted by name."""
         await app.state.admission.admit(request.scope, _READ_METRICS)
         return Response(await asyncio.to_thread(render_metrics, app), media_type=CONTENT_TYPE_LATEST)
-
-
-_ASSETS = "/docs/assets"
-_INLINE = re.compile(rb"<script>(.*?)</script>", re.DOTALL)
-
-
-def _build_reader_page(page: HTMLResponse) -> HTMLResponse:
-    """Restricts a documentation page to scripts of this host and those written into it, by their hash."""
-    page.headers.update(page_headers())
-    digests = (hashlib.sha256(script).digest() for script in _INLINE.findall(bytes(page.body)))
-    hashes = "".join(f" 'sha256-{base64.b64encode(digest).decode()}'" for digest in digests)
-    page.headers["Content-Security-Policy"] = (
-        f"default-src 'none'; script-src 'self'{hashes}; style-src 'self' 'unsafe-inline'; "
-        "img-src 'self' data:; font-src 'self' data:; connect-src 'self'; worker-src blob:; "
-        "frame-ancestors 'none'"
-    )
-    return page
-
-
-def _add_documentation(app: FastAPI) -> None:
-    """Adds the OpenAPI document and two viewers of it, from packaged assets."""
-    document: dict[str, Any] = {}
-
-    def build_openapi() -> dict[str, Any]:
-        if not document:
-            document.update(build_openapi_document(app))
-        return document
-
-    app.openapi = build_openapi  # type: ignore[method-assign]
-    assets = StaticFiles(directory=str(files("fastapi_offline") / "static"))
-    app.mount(_ASSETS, assets, name="assets")
-
-    @app.get("/openapi.json", include_in_schema=False)
-    def openapi_json() -> Response:
-        return Response(to_json(build_openapi()), media_type="application/json")
-
-    @app.get("/docs", include_in_schema=False)
-    async def swagger_ui() -> HTMLResponse:
-        page = get_swagger_ui_html(
-            openapi_url="/openapi.json",
-            title="Ironlaw",
-            swagger_js_url=f"{_ASSETS}/swagger-ui-bundle.js",
-            swagger_css_url=f"{_ASSETS}/swagger-ui.css",
-            swagger_favicon_url=f"{_ASSETS}/favicon.png",
-        )
-        return _build_reader_page(page)
-
-    @app.get("/redoc", include_in_schema=False)
-    async def redoc() -> HTMLResponse:
-        page = get_redoc_html(
-            openapi_url="/openapi.json",
-            title="Ironlaw",
-            redoc_js_url=f"{_ASSETS}/redoc.standalone.js",
-            redoc_favicon_url=f"{_ASSETS}/favicon.png",
-            with_google_fonts=False,
-        )
-        return _build_reader_page(page)
-
-    @app.get("/docs/problems", include_in_schema=False)
-    async def problems() -> Response:
-        return page_response(render_problems_page())

@@ -17,16 +17,21 @@ _POLICY = (
 )
 
 
+def is_site_built(folder: Path) -> bool:
+    """Returns true if the folder contains a site."""
+    return (folder / "index.html").is_file()
+
+
 class Guide(StaticFiles):
     """Files of the documentation site; browsers cache them and revalidate."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(directory=folder, html=True, check_dir=False)
-        self._index = folder / "index.html"
+        self._folder = folder
 
     def check_site(self) -> None:
         """Raises :class:`NotFound` if the folder contains no site."""
-        if not self._index.is_file():
+        if not is_site_built(self._folder):
             raise NotFound("The documentation site is not built; `make site` builds it")
 
     async def check_config(self) -> None:

@@ -257,7 +257,7 @@ def test_a_page_token_of_another_tenant_is_refused(callers):
 
 @pytest.mark.parametrize("databases", ["sqlite"], indirect=True)
 def test_what_needs_no_credentials_is_a_short_list(callers):
-    """Beside the operations of the document: the probes, the documentation, and what a link says itself."""
+    """Beside the operations of the document: landing page, probes, documentation, what a link says itself."""
     from fastapi.routing import APIRoute  # noqa: PLC0415
 
     app = callers.client.app
@@ -268,11 +268,16 @@ def test_what_needs_no_credentials_is_a_short_list(callers):
         if callers.client.request(next(iter(route.methods)), route.path_format).status_code != 401
     }
     assert free == {
+        "/",
         "/livez",
         "/readyz",
         "/openapi.json",
+        "/openapi/{audience}.json",
         "/docs",
         "/docs/guide",
+        "/docs/operations/{name}",
+        "/docs/reader.js",
+        "/docs/shapes/{name}",
         "/redoc",
         "/docs/problems",
         "/decide/{token}",

@@ -20,6 +20,7 @@ from markupsafe import Markup, escape
 from starlette.types import Receive, Scope
 
 from service.kit.http.bodies import read_body
+from service.kit.http.packed import read_weights
 from service.kit.http.problems import (
     BadRequest,
     FieldError,
@@ -60,10 +61,11 @@ def read_stylesheet() -> str:
 
 
 @cache
-def _content_security_policy() -> str:
+def _content_security_policy(*, has_scripts: bool) -> str:
     digest = base64.b64encode(hashlib.sha256(read_stylesheet().encode()).digest()).decode()
+    scripts = "script-src 'self'; connect-src 'self'; " if has_scripts else ""
     return (
-        f"default-src 'none'; style-src 'sha256-{digest}'; form-action 'self'; base-uri 'none'; "
+        f"default-src 'none'; {scripts}style-src 'sha256-{digest}'; form-action 'self'; base-uri 'none'; "
         "frame-ancestors 'none'"
     )
 
@@ -143,10 +145,13 @@ def render_fragment(template: str, **values: Any) -> Markup:  # noqa: ANN401
     return Markup(render_template(template, **values))  # noqa: S704  # escaped by its own template
 
 
-def page_headers() -> dict[str, str]:
-    """Returns the headers of a page beyond those of every answer. Redirects and problems are pages too."""
+def page_headers(*, has_scripts: bool = False) -> dict[str, str]:
+    """Returns the headers of a page beyond those of every answer. Redirects and problems are pages too.
+
+    A page that ``has_scripts`` may load files of this host as scripts, and they may ask this host.
+    """
     return {
-        "Content-Security-Policy": _content_security_policy(),
+        "Content-Security-Policy": _content_security_policy(has_scripts=has_scripts),
         # No other site learns the address. Under `no-referrer` a browser would send forms of our own pages
         # with an unknown origin, and those could not be told from forms of other sites.
         "Referrer-Policy": "same-origin",
@@ -193,6 +198,19 @@ class PageRoute(JsonRoute):
     """A route of pages, whose problems are pages too."""
 
     problem_page = staticmethod(_as_page)
+
+
+class PublicPageRoute(PageRoute):
+    """A route of pages for everybody, with or without credentials."""
+
+    is_public = True
+
+
+def prefers_page(accepted: str) -> bool:
+    """Returns true if a value of Accept names HTML, as browsers do, and prefers nothing of JSON to it."""
+    weights = read_weights(accepted)
+    page = weights.get("text/html", 0.0)
+    return page > 0 and page >= weights.get("application/json", 0.0)
 
 
 def page_router(*, tag: str, route_class: type[PageRoute] = PageRoute) -> APIRouter:

@@ -1,0 +1,1 @@
+"""The documentation of the API: documents by audience, and pages that are rendered from them."""
