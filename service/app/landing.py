@@ -32,9 +32,9 @@ _LINKS: Final = (
     Link(
         "plans", "/docs#plans", "Plans", "Search for the best configuration within a budget and a deadline."
     ),
-    Link("quotes", "/docs#quotes", "Quotes", "Freeze an answer with its prices, and report it."),
+    Link("quotes", "/quotes", "Quotes", "Answers that are frozen with their prices, to submit and to print."),
     Link("approvals", "/approvals", "Approvals", "Quotes that wait for your decision, and your own."),
-    Link("budgets", "/docs#budgets", "Budgets", "What cost centres may spend, have committed and have paid."),
+    Link("budgets", "/budgets", "Budgets", "What cost centres may spend, have committed and have paid."),
     Link(
         "benchmarks",
         "/docs#benchmark-runs",
