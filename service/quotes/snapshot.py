@@ -30,6 +30,7 @@ from service.quotes.alternatives import list_alternatives
 from service.quotes.errors import RequestOutdated
 from service.quotes.schemas import QuotedCandidate, QuotedOperation, QuoteHeadlines
 from service.resolve.catalog import CatalogView
+from service.resolve.configuration import share_searches
 from service.schemas.answer import FigureError, to_quantity
 from service.schemas.base import AnswerWarning, EstimateGap, EstimateSource, MoneyQuantity, StrictModel
 from service.schemas.bill_answers import UtilityBill
@@ -110,6 +111,7 @@ def is_owning_devices(question: StrictModel) -> bool:
     return question.rental is MISSING and question.purchase is not MISSING
 
 
+@share_searches()
 def build_quote(asked: QuoteSubject, catalog: CatalogView, rows_of: RowReader) -> QuoteSnapshot:
     """Answers all requests of a subject. Missing answers of narrower questions are gaps."""
     found = _SnapshotBuilder(asked, catalog)

@@ -1,6 +1,8 @@
 """Layout, micro-batch and recomputation of a training question that leaves them open."""
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from itertools import product
 from typing import Any, Literal, NamedTuple
 
@@ -11,6 +13,7 @@ from service.planning.errors import PlanningError
 from service.planning.estimates.configuration import (
     VIRTUAL_STAGES,
     OpenLayout,
+    TrainingConfiguration,
     choose_configuration,
     compute_run_seconds,
     list_micro_batch_sizes,
@@ -43,6 +46,46 @@ _PLAIN_VALUES = {"virtual_stages": 1, "overlap_expert_communication": False}
 """Values of members that an answer does not name among its defaults."""
 _FASTEST = "the fastest that fits, with headroom if there is one"
 _SMALLEST = "else the one of the fewest bytes"
+
+
+class _Search(NamedTuple):
+    """Arguments of a search."""
+
+    run: OpenTrainingCase
+    micro_batch_sizes: tuple[int, ...]
+    recomputings: tuple[RecomputationChoice, ...]
+    opened: OpenLayout
+
+
+_searched: ContextVar[list[tuple[_Search, TrainingConfiguration | None]] | None] = ContextVar(
+    "searched", default=None
+)
+
+
+@contextmanager
+def share_searches() -> Iterator[None]:
+    """Makes questions about one run search its configuration once; its answers are the same."""
+    token = _searched.set([])
+    try:
+        yield
+    finally:
+        _searched.reset(token)
+
+
+def _run_search(search: _Search) -> TrainingConfiguration | None:
+    known = _searched.get()
+    for earlier, found in known or ():
+        if earlier == search:
+            return found
+    found = choose_configuration(
+        search.run,
+        micro_batch_sizes=search.micro_batch_sizes,
+        recomputings=search.recomputings,
+        opened=search.opened,
+    )
+    if known is not None:
+        known.append((search, found))
+    return found
 
 
 class TrainingChoice(NamedTuple):
@@ -278,9 +321,7 @@ def _search_configuration(asked: _TrainingQuestion, run: OpenTrainingCase) -> Tr
     if site.layout is None and stated is MISSING:
         sizes = list_micro_batch_sizes(run)
     for recomputings in _list_attempts(asked):
-        found = choose_configuration(
-            run, micro_batch_sizes=sizes, recomputings=recomputings, opened=_open_layout(asked)
-        )
+        found = _run_search(_Search(run, sizes, recomputings, _open_layout(asked)))
         if found is None:
             continue
         layout = found.layout

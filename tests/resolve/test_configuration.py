@@ -2,6 +2,8 @@
 
 import pytest
 
+from service.planning.estimates.configuration import choose_configuration
+from service.resolve import configuration
 from tests.asking import ask, chosen_workload, codes, question, refusal, shipped
 
 OPERATIONS = ("memory", "throughput", "cost", "utility-bill")
@@ -395,3 +397,21 @@ def test_an_open_layout_with_spread_experts_overlaps_their_communication():
     assert layout["expert"] > 1
     assert layout["overlap_expert_communication"]
     assert "overlapped expert communication" in filled(answer)["/parallelism"]
+
+
+def test_questions_about_one_run_share_its_search(monkeypatch):
+    searched = []
+
+    def search(run, **ways):
+        searched.append(run)
+        return choose_configuration(run, **ways)
+
+    monkeypatch.setattr(configuration, "choose_configuration", search)
+    asked = trained("llama-3.1-8b", "h100-sxm", 8)
+    alone = [ask(shipped(), name, asked)["parallelism"] for name in ("memory", "throughput")]
+    assert len(searched) == 2
+    with configuration.share_searches():
+        shared = [ask(shipped(), name, asked)["parallelism"] for name in ("memory", "throughput")]
+        ask(shipped(), "memory", trained("llama-3.1-8b", "h100-sxm", 16))
+    assert shared == alone
+    assert len(searched) == 4
