@@ -41,8 +41,8 @@ LOGIN_SECONDS: Final = 600
 """Time that a person may take at the issuer."""
 _FORM_TOKEN_CHARACTERS = 32
 _SESSION = "session"
-# A path of this service that no browser takes for another host.
-_OWN_PATH = re.compile(r"/(?![/\\])[A-Za-z0-9/._~-]{0,500}")
+# A path of this service that no browser takes for another host, with the query of an address that was shared.
+_OWN_PATH = re.compile(r"(?=.{1,501}\Z)/(?![/\\])[A-Za-z0-9/._~-]*(\?[A-Za-z0-9._~%&=+-]*)?")
 
 
 def is_own_path(path: str) -> bool:
@@ -198,7 +198,9 @@ class PageAuthenticator:
 def _render_problem(problem: Problem, scope: Scope) -> Response:
     """Returns a problem as a page. A visitor who has to sign in is redirected, and returns afterwards."""
     if isinstance(problem, SignInRequired) and scope["method"] == "GET":
-        return build_redirect(f"{LOGIN_PATH}?next={quote(scope['path'], safe='')}")
+        asked = f"{scope['path']}?{scope['query_string'].decode('latin-1')}".removesuffix("?")
+        target = asked if is_own_path(asked) else scope["path"]
+        return build_redirect(f"{LOGIN_PATH}?next={quote(target, safe='')}")
     visitor = scope["state"].get("visitor")
     return render_problem_page(problem, scope, "auth/pages/problem.html", visitor=visitor)
 

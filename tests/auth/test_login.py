@@ -155,6 +155,10 @@ def refusal(answer):
 
 
 class TestSigningIn:
+    def test_leads_to_the_page_alone_where_its_address_is_long(self, browser):
+        sent = browser.get("/ask?model=" + "x" * 600)
+        assert sent.headers["location"] == "/login?next=%2Fask"
+
     def test_leads_to_the_page_that_was_wanted(self, browser):
         sent = browser.get("/signed-in")
         assert (sent.status_code, sent.headers["location"]) == (303, "/login?next=%2Fsigned-in")
@@ -195,6 +199,12 @@ class TestSigningIn:
             back = browser.get(answer)
             assert (back.status_code, back.headers["location"]) == (303, path)
         assert browser.begun() == []
+
+    def test_leads_back_to_an_address_that_was_shared(self, browser):
+        sent = browser.get("/ask?model=gpt2&accelerator_count=2")
+        wanted = sent.headers["location"].removeprefix("/login?next=")
+        back = browser.sign_in(wanted)
+        assert back.headers["location"] == "/ask?model=gpt2&accelerator_count=2"
 
     def test_a_browser_keeps_the_newest_few_that_it_has_begun(self, browser):
         answers = [browser.answer_of_issuer() for _ in range(MOST_LOGINS + 2)]
