@@ -251,11 +251,11 @@ class TestWhereTheyAreAnswered:
         assert threads.are_aside() is is_large
 
     def test_the_form_beside_it(self, reader, threads):
-        threads.watch(form, "_answered")
+        threads.watch(form, "_answer_all")
         token = re.search(r'name="form_token" value="([0-9a-f]+)"', reader.get("/ask").text).group(1)
         typed = {"model": "", "parameters_billions": "8", "utilization_percent": "40"}
         sent = {**AT_FIRST, **typed, "total_tokens_billions": "1", "form_token": token}
-        assert reader.request("POST", "/ask", data=sent).status_code == 200
+        assert reader.request("POST", "/ask/answer", data=sent).status_code == 200
         assert threads.are_aside()
 
     def test_a_large_body_is_read_beside_it(self, reader, threads):

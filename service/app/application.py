@@ -73,7 +73,7 @@ from service.plans.router import router as plans
 from service.policies.changes import router as policy_changes
 from service.policies.router import router as policies
 from service.protocol.suites import shipped_suites
-from service.quotes.form.router import router as asking
+from service.quotes.form import router as asking
 from service.quotes.router import router as quotes
 from service.quotes.service import QuoteSnapshots
 from service.webhooks.router import router as webhooks
@@ -121,7 +121,9 @@ ROUTERS = (
     approval_pages.quoted,
     budget_pages,
     approval_pages.linked,
-    asking,
+    asking.router,
+    asking.script,
+    asking.quoting,
     approval_links.router,
     approval_links.listing,
     approval_links.links,

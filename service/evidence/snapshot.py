@@ -306,7 +306,8 @@ def _name_row(resource: str, row: RowDocument) -> NamedRow:
         size = f"{row['memory_label_gb']:g}GB" if "memory_label_gb" in row else ""
         traits = (row.get("form_factor", ""), row.get("memory_kind", ""), size)
     title = row["name"] if resource in ("accelerators", "models") else None
-    return build_named_row(row["id"], row.get("aliases", ()), _BUILDERS[resource](row), title, traits)
+    named = build_named_row(row["id"], row.get("aliases", ()), _BUILDERS[resource](row), title, traits)
+    return replace(named, title=str(row.get("name") or row["id"]))
 
 
 def _build_layer(rows: catalog.DocumentsByNoun) -> _RowLayer:

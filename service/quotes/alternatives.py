@@ -13,7 +13,7 @@ from service.kit.clock import now
 from service.planning.cost.prices import is_expired
 from service.quotes.schemas import QuoteAlternative
 from service.resolve.catalog import CatalogView, KnownOffer
-from service.resolve.offer_age import is_used_by_id_only
+from service.resolve.price_age import is_used_by_id_only
 from service.schemas.base import MoneyQuantity, StrictModel
 from service.schemas.references import ParallelismInput
 

@@ -79,14 +79,18 @@ class AcceleratorRows(NamedRows[Any]):
         detail = f"the name is that of a slice of {chips} chips; accelerator_count counts chips"
         return FoundRow(found.id, found.row.name_slice(chips), NameRemark("SLICE_NAMED", detail))
 
-    def _list_nearest(self, name: str) -> list[str]:
-        """Returns the ids and instance types that are most like ``name``."""
-        types = {
+    def list_instance_types(self) -> dict[str, str]:
+        """Returns the names of the instance types, by their normal form."""
+        return {
             normal: known.instance_type
             for normal, held in self._instances.items()
             for known in held.values()
             if known.instance_type
         }
+
+    def _list_nearest(self, name: str) -> list[str]:
+        """Returns the ids and instance types that are most like ``name``."""
+        types = self.list_instance_types()
         ids = {normal: row_id for normal, held in self._normal.items() for row_id in held}
         named = types | ids
         return list(dict.fromkeys(named[near] for near in find_nearest(name, named, 2 * MOST_NEAREST)))[

@@ -62,6 +62,8 @@ class NamedRow:
     """Words of its names and its title, for resources whose names may be incomplete."""
     traits: frozenset[str] = frozenset()
     """Words that describe the row and do not name it, such as 80gb or pcie."""
+    title: str = ""
+    """Name of the row for people."""
 
 
 def build_named_row(

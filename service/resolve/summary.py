@@ -163,25 +163,27 @@ def _build_training(goal: TrainingGoal, model: KnownModel) -> dict[str, Any]:
 
 
 def _choose_rental(hardware: _Hardware, catalog: CatalogView) -> Rental | None:
+    offer_id = find_cheapest_offer(hardware.row, hardware.number, catalog)
+    return None if offer_id is None else Rental(offer_id=offer_id)
+
+
+def find_cheapest_offer(row: KnownAccelerator, number: int, catalog: CatalogView) -> str | None:
     """Returns the cheapest on-demand offer for whole instances with the accelerators; None without one.
 
     An offer counts if its price is in USD, of the year before the newest of the catalog and not doubtful. An
     instance that the question names is rented as that instance alone, of whose prices none is left out.
     """
-    instance = hardware.row.instance_type
+    instance = row.instance_type
     prices: dict[str, float] = {
-        offer.source["id"]: _compute_hourly_price(offer, hardware.number)
+        offer.source["id"]: _compute_hourly_price(offer, number)
         for offer in catalog.offers.values()
-        if offer.accelerator_id == hardware.row.accelerator.id
+        if offer.accelerator_id == row.accelerator.id
         and offer.purchase_option == "on_demand"
         and offer.currency_code == "USD"
         and (offer.instance_type == instance if instance else offer.doubt is None)
         and not is_used_by_id_only(offer, catalog)
     }
-    if not prices:
-        return None
-    cheapest, _ = min(prices.items(), key=lambda one: (one[1], one[0]))
-    return Rental(offer_id=cheapest)
+    return min(prices.items(), key=lambda one: (one[1], one[0]))[0] if prices else None
 
 
 def _compute_hourly_price(offer: KnownOffer, count: int) -> float:

@@ -1,4 +1,4 @@
-"""Pages of HTML: templates with escaping, one stylesheet without scripts, and forms.
+"""Pages of HTML: templates with escaping, one stylesheet, scripts on no page but those that ask, and forms.
 
 Every template of the service extends ``kit/http/page.html``. A room's templates lie beside its code and are
 named from the service's folder: ``quotes/report/page.html``.
@@ -162,9 +162,14 @@ def page_headers(*, has_scripts: bool = False) -> dict[str, str]:
     }
 
 
-def page_response(page: str, *, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    """Returns a page as a response that cannot load, run or be framed by anything else."""
-    own = {**page_headers(), **(headers or {})}
+def page_response(
+    page: str, *, status: int = 200, headers: Mapping[str, str] | None = None, has_scripts: bool = False
+) -> Response:
+    """Returns a page as a response that cannot load, run or be framed by anything else.
+
+    A page that ``has_scripts`` runs files of this service only.
+    """
+    own = {**page_headers(has_scripts=has_scripts), **(headers or {})}
     return Response(page, status, headers=own, media_type="text/html; charset=utf-8")
 
 

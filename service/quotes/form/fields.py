@@ -7,15 +7,16 @@ from typing import Final, Literal, NamedTuple
 from service.kit.http.html import Form
 from service.planning.precision import TrainingPrecision
 from service.quotes.snapshot import QUESTIONS
+from service.schemas.workloads import WeightFormatName
 
-FieldKind = Literal["number", "whole", "money", "choice", "code", "start", "config"]
+FieldKind = Literal["number", "whole", "money", "name", "choice", "code", "start", "config"]
 CatalogRows = Literal["models", "accelerators", "offers", "sites", "tariffs", "grids"]
 FieldOptions = tuple[tuple[str, str], ...]
 
 QUESTION, WORKLOAD, SUPPLY, CURRENCY = "question", "workload", "supply", "currency_code"
 TRAINING, SERVING = "training", "inference"
 RENTED, OWNED, BOTH = "rented", "owned", "both"
-WORKLOADS: Final[FieldOptions] = ((TRAINING, "Train it"), (SERVING, "Serve it"))
+WORKLOADS: Final[FieldOptions] = ((SERVING, "Serve it"), (TRAINING, "Train it"))
 ASKED: Final[FieldOptions] = (
     ("utility_bill", "All four: memory, speed, cost and utility bill"),
     ("cost", "Does it fit, how fast is it, what does it cost?"),
@@ -24,6 +25,7 @@ ASKED: Final[FieldOptions] = (
 )
 """Questions by the name of their estimate. Each includes those after it."""
 _WEIGHTS: Final = ("fp32", "fp16", "bf16", "fp8", "int8", "fp4", "int4")
+_ENGINES: Final = ("vllm", "sglang", "tensorrt-llm", "llama.cpp", "transformers")
 
 
 class FormField(NamedTuple):
@@ -59,6 +61,8 @@ class FieldGroup(NamedTuple):
     """Name of the field with the choice."""
     when: frozenset[str] = frozenset()
     """Values of that field for which the group applies."""
+    is_first: bool = False
+    """True if the group is shown before the others, which are folded."""
 
 
 def _build_plain_options(values: tuple[str, ...]) -> FieldOptions:
@@ -70,118 +74,49 @@ MODEL = FieldGroup(
     (
         FormField(
             "model",
-            "Model of the catalog",
+            "Model",
             "/model/id",
-            kind="choice",
+            example="Llama 3.1 70B or meta-llama/Llama-3.1-70B",
+            kind="name",
             rows="models",
-            nothing="not in this list",
-        ),
-        FormField(
-            "parameters_billions",
-            "Parameters",
-            "/model/parameter_count",
-            unit="billions",
-            example="70",
-            hint="Replaces the list, for a rough answer.",
-            kind="whole",
-            times=Decimal(10**9),
-        ),
-        FormField(
-            "config",
-            "The model's config.json",
-            "/model/config",
-            example='{"model_type": "llama", "hidden_size": 4096, ...}',
-            hint="Paste the published file. It replaces both fields above.",
-            kind="config",
         ),
     ),
+    is_first=True,
 )
 DEVICES = FieldGroup(
-    "Devices",
+    "Hardware",
     (
-        FormField(
-            "accelerator",
-            "Accelerator",
-            "/cluster/accelerator/id",
-            kind="choice",
-            rows="accelerators",
-            nothing="none: only the memory that the model needs",
-            needed_since="throughput",
-        ),
         FormField(
             "accelerator_count",
-            "Devices",
+            "Number",
             "/cluster/accelerator_count",
-            unit="number",
-            example="64",
+            unit="of accelerators or instances",
+            example="4",
             kind="whole",
             needed_since="throughput",
         ),
         FormField(
-            "utilization_percent",
-            "Utilization",
-            "/efficiency/utilization",
-            unit="% of the peak rate",
-            example="40",
-            hint="Defaults to an estimate from measured runs.",
-            times=Decimal("0.01"),
-            since="throughput",
+            "accelerator",
+            "Accelerator or instance",
+            "/cluster/accelerator/id",
+            example="H100 SXM, or p5.48xlarge",
+            kind="name",
+            rows="accelerators",
+            needed_since="throughput",
         ),
     ),
-)
-TRAINED = FieldGroup(
-    "Training",
-    (
-        FormField(
-            "total_tokens_billions",
-            "Tokens to train on",
-            "/workload/total_tokens",
-            unit="billions",
-            example="10",
-            kind="whole",
-            times=Decimal(10**9),
-            since="throughput",
-            needed_since="cost",
-        ),
-        FormField(
-            "sequence_length",
-            "Length of a sequence",
-            "/workload/sequence_length",
-            unit="tokens",
-            example="4096",
-            kind="whole",
-        ),
-        FormField(
-            "global_batch_size",
-            "Batch of a step",
-            "/workload/global_batch_size",
-            unit="sequences",
-            example="1024",
-            hint="Defaults to one for each replica.",
-            kind="whole",
-        ),
-        FormField(
-            "precision",
-            "Precision of training",
-            "/workload/precision",
-            kind="choice",
-            options=_build_plain_options(tuple(TrainingPrecision)),
-            nothing="the best that the devices support",
-        ),
-    ),
-    WORKLOAD,
-    frozenset({TRAINING}),
+    is_first=True,
 )
 SERVED = FieldGroup(
     "Serving",
     (
         FormField(
-            "requests_per_second",
-            "Requests",
-            "/workload/request_rate_per_second",
-            unit="per second",
-            example="2",
-            needed_since="throughput",
+            "concurrency",
+            "Users",
+            "/workload/concurrency",
+            unit="requests at a time",
+            example="16",
+            kind="whole",
         ),
         FormField(
             "input_tokens",
@@ -205,7 +140,120 @@ SERVED = FieldGroup(
             "/workload/weight_precision",
             kind="choice",
             options=_build_plain_options(_WEIGHTS),
-            nothing="that of the checkpoint, else bf16",
+            nothing="as published",
+        ),
+    ),
+    WORKLOAD,
+    frozenset({SERVING}),
+    is_first=True,
+)
+TRAINED = FieldGroup(
+    "Training",
+    (
+        FormField(
+            "total_tokens_billions",
+            "Tokens to train on",
+            "/workload/total_tokens",
+            unit="billions",
+            example="10",
+            kind="whole",
+            times=Decimal(10**9),
+            since="throughput",
+            needed_since="cost",
+        ),
+        FormField(
+            "adaptation",
+            "Trained parameters",
+            "/workload/adaptation/kind",
+            kind="choice",
+            options=(("lora", "adapters (LoRA)"), ("qlora", "adapters on 4-bit weights (QLoRA)")),
+            nothing="all",
+        ),
+        FormField(
+            "sequence_length",
+            "Length of a sequence",
+            "/workload/sequence_length",
+            unit="tokens",
+            example="4096",
+            kind="whole",
+        ),
+        FormField(
+            "precision",
+            "Precision of training",
+            "/workload/precision",
+            kind="choice",
+            options=_build_plain_options(tuple(TrainingPrecision)),
+            nothing="the best that the devices support",
+        ),
+    ),
+    WORKLOAD,
+    frozenset({TRAINING}),
+    is_first=True,
+)
+OTHER_MODEL = FieldGroup(
+    "Model outside of the catalog",
+    (
+        FormField(
+            "parameters_billions",
+            "Parameters",
+            "/model/parameter_count",
+            unit="billions",
+            example="70",
+            hint="Replaces the model of the catalog, for a rough answer.",
+            kind="whole",
+            times=Decimal(10**9),
+        ),
+        FormField(
+            "config",
+            "The model's config.json",
+            "/model/config",
+            example='{"model_type": "llama", "hidden_size": 4096, ...}',
+            hint="Paste the published file. It replaces the model and the number of parameters.",
+            kind="config",
+        ),
+    ),
+)
+EFFICIENCY = FieldGroup(
+    "Efficiency",
+    (
+        FormField(
+            "utilization_percent",
+            "Utilization",
+            "/efficiency/utilization",
+            unit="% of the peak rate",
+            example="40",
+            hint="Defaults to an estimate from measured runs.",
+            times=Decimal("0.01"),
+            since="throughput",
+        ),
+    ),
+)
+MORE_TRAINED = FieldGroup(
+    "More about training",
+    (
+        FormField(
+            "global_batch_size",
+            "Batch of a step",
+            "/workload/global_batch_size",
+            unit="sequences",
+            example="1024",
+            hint="Defaults to that of published runs.",
+            kind="whole",
+        ),
+    ),
+    WORKLOAD,
+    frozenset({TRAINING}),
+)
+MORE_SERVED = FieldGroup(
+    "More about serving",
+    (
+        FormField(
+            "requests_per_second",
+            "Requests",
+            "/workload/request_rate_per_second",
+            unit="per second",
+            example="2",
+            hint="Replaces the number of users.",
         ),
         FormField(
             "days",
@@ -216,6 +264,40 @@ SERVED = FieldGroup(
             times=Decimal(86400),
             since="cost",
             needed_since="cost",
+        ),
+        FormField(
+            "weight_format",
+            "Quantisation of the weights",
+            "/workload/weight_format",
+            hint="Replaces the precision of the weights.",
+            kind="choice",
+            options=_build_plain_options(tuple(WeightFormatName.__members__)),
+            nothing="none",
+        ),
+        FormField(
+            "engine",
+            "Serving engine",
+            "/workload/engine/name",
+            kind="choice",
+            options=_build_plain_options(_ENGINES),
+            nothing="the usual one for the model",
+        ),
+        FormField(
+            "first_token_seconds",
+            "Longest time to the first token",
+            "/workload/service_levels/time_to_first_token_seconds",
+            unit="seconds",
+            example="1",
+            since="throughput",
+        ),
+        FormField(
+            "output_token_milliseconds",
+            "Longest time per token",
+            "/workload/service_levels/time_per_output_token_seconds",
+            unit="milliseconds",
+            example="50",
+            times=Decimal("0.001"),
+            since="throughput",
         ),
     ),
     WORKLOAD,
@@ -261,7 +343,7 @@ RENT = FieldGroup(
             "/rental/offer_id",
             kind="choice",
             rows="offers",
-            nothing="none: the price above",
+            nothing="the cheapest on-demand offer, or the price above",
         ),
     ),
     SUPPLY,
@@ -355,7 +437,10 @@ SITE = FieldGroup(
         ),
     ),
 )
-GROUPS: Final = (MODEL, DEVICES, TRAINED, SERVED, HAD, RENT, OWN, SITE)
+GROUPS: Final = (
+    *(MODEL, DEVICES, SERVED, TRAINED),
+    *(MORE_SERVED, MORE_TRAINED, HAD, RENT, OWN, SITE, OTHER_MODEL, EFFICIENCY),
+)
 FIELDS: Final[Mapping[str, FormField]] = {field.name: field for group in GROUPS for field in group.fields}
 LABELS: Final[Mapping[str, str]] = {
     **{name: field.label for name, field in FIELDS.items()},
@@ -367,19 +452,19 @@ AT_FIRST: Final[Form] = {
     QUESTION: "utility_bill",
     "model": "llama-3.1-70b",
     "accelerator": "h100-sxm",
-    "accelerator_count": "64",
-    WORKLOAD: TRAINING,
-    "total_tokens_billions": "10",
-    "sequence_length": "4096",
-    "requests_per_second": "2",
+    "accelerator_count": "4",
+    WORKLOAD: SERVING,
+    "concurrency": "16",
     "input_tokens": "1000",
     "output_tokens": "250",
     "days": "30",
+    "total_tokens_billions": "10",
+    "sequence_length": "4096",
     SUPPLY: RENTED,
-    "price_per_device_hour": "2.50",
     CURRENCY: "USD",
     "price_per_kwh": "0.12",
     "site": "uptime-average-2023",
+    "grid": "egrid-us",
 }
 """Initial values of the form."""
 

@@ -15,12 +15,15 @@ from service.planning.errors import PlanningError
 from service.planning.tariff.allocation import compute_local_midnight
 from service.quotes.form.fields import (
     ASKED,
+    BOTH,
     CURRENCY,
     FIELDS,
     GROUPS,
     PLACES,
     QUESTION,
+    RENTED,
     SERVING,
+    SUPPLY,
     TRAINING,
     WORKLOAD,
     FieldGroup,
@@ -28,7 +31,9 @@ from service.quotes.form.fields import (
     is_relevant_to,
     is_required_by,
 )
+from service.quotes.form.names import MOST_NAME_CHARACTERS, list_titles
 from service.resolve.catalog import CatalogView
+from service.resolve.summary import find_cheapest_offer
 
 _NUMBER = re.compile(r"[0-9]{1,15}(\.[0-9]{1,9})?")
 _CURRENCY = re.compile("[A-Z]{3}")
@@ -38,6 +43,8 @@ _IN_PLACE_OF: Final[Mapping[str, tuple[str, ...]]] = {
     "parameters_billions": ("config",),
     "price_per_device_hour": ("offer",),
     "price_per_kwh": ("tariff",),
+    "concurrency": ("requests_per_second",),
+    "weight_precision": ("weight_format",),
 }
 """Fields that other fields replace."""
 
@@ -53,6 +60,8 @@ class TypedForm(NamedTuple):
     """Error texts by field. They never repeat the input."""
     unused: dict[str, str]
     """Reasons why filled fields are not used, by field."""
+    chosen_offer: str = ""
+    """Id of the offer that is rented because the form names neither an offer nor a price."""
 
     @property
     def places(self) -> dict[str, str]:
@@ -80,7 +89,8 @@ def parse_question(form: Form, catalog: CatalogView) -> TypedForm:
     name = form.get(QUESTION, "")
     wrong = {} if name in names else {QUESTION: "choose a question"}
     reading = _FormReader(form, catalog, name if name in names else ASKED[0][0], wrong)
-    return TypedForm(reading.name, reading.build_question(), wrong, reading.unused)
+    question = reading.build_question()
+    return TypedForm(reading.name, question, wrong, reading.unused, reading.chosen_offer)
 
 
 class _FormReader:
@@ -92,6 +102,7 @@ class _FormReader:
         self.name = name
         self._wrong = wrong
         self.unused: dict[str, str] = {}
+        self.chosen_offer = ""
 
     def _get_text(self, name: str) -> str:
         return self._form.get(name, "").strip()
@@ -107,7 +118,22 @@ class _FormReader:
                 self._put_value(question, group, field)
         if not any(self._get_text(name) for name in ("model", *_IN_PLACE_OF["model"])):
             self._wrong["model"] = "choose a model, give its number of parameters, or paste its config.json"
+        self._complete_hardware(question)
         return _add_sources(question, kind)
+
+    def _complete_hardware(self, question: dict[str, Any]) -> None:
+        """Counts the accelerators of instances, and rents the cheapest offer where the form has no price."""
+        cluster = question.get("cluster", {})
+        known = self._catalog.accelerators.get(cluster.get("accelerator", {}).get("id", ""))
+        if known is None or "accelerator_count" not in cluster:
+            return
+        cluster["accelerator_count"] *= known.named_count
+        is_rented = self._get_text(SUPPLY) in (RENTED, BOTH) and self._is_relevant(SUPPLY)
+        if is_rented and "rental" not in question:
+            offer_id = find_cheapest_offer(known, cluster["accelerator_count"], self._catalog)
+            if offer_id is not None:
+                self.chosen_offer = offer_id
+                question["rental"] = {"offer_id": offer_id}
 
     def _put_value(self, question: dict[str, Any], group: FieldGroup, field: FormField) -> None:
         """Puts the value of a field into the question, or records the reason why it is not used."""
@@ -160,6 +186,7 @@ class _FormReader:
             raise _FieldFault("is needed")
         readers: Mapping[str, Callable[[str], object]] = {
             "choice": partial(_check_option, field),
+            "name": lambda name: find_row_id(self._catalog, field, name),
             "config": _parse_config,
             "start": self._parse_start,
             "money": self._parse_money,
@@ -193,6 +220,14 @@ class _FormReader:
         except PlanningError:
             self._wrong["time_zone"] = "must be a time zone such as Europe/Berlin"
             return ""
+
+
+def find_row_id(catalog: CatalogView, field: FormField, text: str) -> str:
+    """Returns the id of the row that is called ``text``, or ``text`` for the catalog to read."""
+    if len(text) > MOST_NAME_CHARACTERS:
+        raise _FieldFault(f"must have at most {MOST_NAME_CHARACTERS} characters")
+    titles = list_titles(catalog, field.rows) if field.rows else {}
+    return next((row_id for row_id, title in titles.items() if title.casefold() == text.casefold()), text)
 
 
 def _add_sources(question: dict[str, Any], kind: str) -> dict[str, Any]:

@@ -1,38 +1,49 @@
-"""The page with the form of a question and its answer."""
+"""The page that asks a question and answers beside it, its script, and quotes of its questions."""
 
-import json
-from collections import defaultdict
-from collections.abc import Iterable, Mapping
+import re
+import secrets
 from functools import partial
-from typing import Any, NamedTuple
+from importlib.resources import files
+from typing import Annotated, Any, Final, NamedTuple
 
-from fastapi import Request, Response
-from markupsafe import Markup
-from pydantic import ValidationError
-from pydantic_core import to_json
+from fastapi import APIRouter, Query, Request, Response
+from pydantic import BaseModel, Field, TypeAdapter, ValidationError, create_model
+from pydantic_core import from_json, to_json
 from starlette.concurrency import run_in_threadpool
 
+from service.audit.service import Transactions, TransactionSource, WriteContext, WriteRequest
 from service.auth.sessions import AuthenticatedPageRoute, PageVisitor, SameSessionForm, VisitorDependency
+from service.cost_centers.service import list_cost_centers
 from service.evidence.snapshot import get_requested_snapshot
-from service.kit.http.html import Form, group_errors_by_field, page_response, page_router, render_template
-from service.kit.http.problems import Problem
+from service.kit.http.html import (
+    Form,
+    build_redirect,
+    page_response,
+    page_router,
+    render_template,
+)
+from service.kit.http.problems import BadRequest
 from service.kit.http.shapes import load_shape
 from service.kit.http.validation import build_body_problem
-from service.kit.http.web import OffloadedWork
-from service.quotes.form.fields import (
-    ASKED,
-    AT_FIRST,
-    FIELDS,
-    GROUPS,
-    LABELS,
-    WORKLOADS,
-    CatalogRows,
+from service.kit.http.web import OffloadedWork, PublicRoute
+from service.kit.security.principals import build_permission
+from service.quotes.form.answers import FormAnswer, FormRefusal, answer_form, list_compared
+from service.quotes.form.comparison import ComparedAnswer, compare_answers
+from service.quotes.form.fields import ASKED, AT_FIRST, GROUPS, LABELS, WORKLOADS
+from service.quotes.form.links import (
+    FIELD_NAMES,
+    KEPT,
+    MOST_QUERY_CHARACTERS,
+    build_address,
+    build_query,
+    keep_question,
+    parse_query,
 )
-from service.quotes.form.question import TypedForm, convert_problem_units, parse_question
-from service.quotes.report.service import render_estimate_section
-from service.quotes.snapshot import QUESTIONS, QuoteSubject, build_quote, is_owning_devices, project_questions
+from service.quotes.form.names import get_title, list_suggestions, list_titles
+from service.quotes.form.question import TypedForm, parse_question
+from service.quotes.schemas import QuoteRequest
+from service.quotes.service import QuoteFreezing, create_quote
 from service.resolve.catalog import CatalogView
-from service.schemas.base import StrictModel
 
 
 class QuestionPageRoute(AuthenticatedPageRoute):
@@ -41,132 +52,187 @@ class QuestionPageRoute(AuthenticatedPageRoute):
     stores = False
 
 
-class FormAnswer(NamedTuple):
-    """The report of a question, and the API request that asks the same question."""
-
-    report: Markup
-    path: str
-    body: str
-    said: Mapping[str, list[str]]
-    """Warnings of the answer by the form field that they are about."""
-
-
-_MISSING = "MISSING"
+_Text = Annotated[str | None, Field(max_length=MOST_QUERY_CHARACTERS)]
+_fields: dict[str, Any] = dict.fromkeys((*FIELD_NAMES, *KEPT), (_Text, None))
+AskQuery: type[BaseModel] = create_model("AskQuery", **_fields)
+"""Fields of the form that an address states."""
+KEEP: Final = "keep"
+"""Name of the button that puts a question beside the next one."""
+_MAY_QUOTE: Final = build_permission("quotes", "write")
+_ONCE: Final = re.compile("[0-9a-f]{32}")
+_QUOTE: TypeAdapter[QuoteRequest] = TypeAdapter(QuoteRequest)
 router = page_router(tag="estimates", route_class=QuestionPageRoute)
+quoting = page_router(tag="quotes", route_class=AuthenticatedPageRoute)
+script = APIRouter(tags=["estimates"], route_class=PublicRoute, include_in_schema=False)
+
+
+class AskedForm(NamedTuple):
+    """A form with its answer or refusal, and the columns of its comparison."""
+
+    form: Form
+    typed: TypedForm
+    result: FormAnswer | FormRefusal
+    columns: list[ComparedAnswer]
+
+
+@script.get("/ask/live.js")
+def live_script() -> Response:
+    """Returns the script that asks again when a field changes."""
+    text = (files("service.quotes.form") / "live.js").read_text(encoding="utf-8")
+    return Response(text, media_type="text/javascript")
 
 
 @router.get("/ask")
-async def ask_form(request: Request, visitor: VisitorDependency) -> Response:
-    """Shows the empty form."""
-    return await run_in_threadpool(_page, await get_requested_snapshot(request), visitor, AT_FIRST)
+async def ask_page(
+    request: Request,
+    visitor: VisitorDependency,
+    query: Annotated[AskQuery, Query()],
+    transactions: Transactions,
+    aside: OffloadedWork,
+) -> Response:
+    """Shows the form with the answer to the question of the address, at first to an example."""
+    form = {**AT_FIRST, **query.model_dump(exclude_none=True)}
+    snapshot = await get_requested_snapshot(request)
+    asked = await aside(partial(_answer_all, form, snapshot))
+    return await run_in_threadpool(_show_page, asked, snapshot, visitor, transactions)
 
 
 @router.post("/ask")
 async def ask(
-    request: Request, visitor: VisitorDependency, form: SameSessionForm, aside: OffloadedWork
+    request: Request,
+    visitor: VisitorDependency,
+    form: SameSessionForm,
+    transactions: Transactions,
+    aside: OffloadedWork,
 ) -> Response:
-    """Shows the answer above the form, or the form with errors at its fields."""
+    """Redirects to the address of the question, or answers at once where it is too long for one."""
+    if form.get(KEEP):
+        form = keep_question(form)
+    address = build_address(form)
+    if address is not None:
+        return build_redirect(address)
     snapshot = await get_requested_snapshot(request)
-    typed = parse_question(form, snapshot)
-
-    async def show(**more: Any) -> Response:  # noqa: ANN401
-        page = partial(_page, snapshot, visitor, form, unused=typed.unused)
-        return await run_in_threadpool(page, **more)
-
-    if typed.wrong:
-        return await show(wrong=_shape_errors(typed) | typed.wrong)
-    try:
-        answer = await aside(partial(_answered, typed, snapshot))
-    except Problem as problem:
-        if not problem.errors:
-            raise
-        at_fields, others = group_errors_by_field(convert_problem_units(problem), typed.places)
-        return await show(wrong=at_fields, others=others)
-    return await show(answer=answer)
+    asked = await aside(partial(_answer_all, form, snapshot))
+    return await run_in_threadpool(_show_page, asked, snapshot, visitor, transactions)
 
 
-def _question(typed: TypedForm) -> StrictModel:
-    raw = to_json(typed.question)
-    try:
-        return QUESTIONS[typed.name].model_validate_json(raw)
-    except ValidationError as error:
-        raise build_body_problem(error, raw, load_shape(QUESTIONS[typed.name])) from None
-
-
-def _shape_errors(typed: TypedForm) -> dict[str, str]:
-    """Returns the errors beside those of unreadable fields, so that the form need not be sent twice."""
-    try:
-        _question(typed)
-    except Problem as problem:
-        said = [error for error in convert_problem_units(problem).errors if error.code != _MISSING]
-        at_fields, _ = group_errors_by_field(type(problem)(problem.detail, *said), typed.places)
-        return at_fields
-    return {}
-
-
-def _answered(typed: TypedForm, snapshot: CatalogView) -> FormAnswer:
-    """Returns the report of a question. Raises a problem if the question is wrong."""
-    question = _question(typed)
-    operation: Any = typed.name.replace("_", "-")
-    asked = QuoteSubject(operation, "", project_questions(typed.name, question), is_owning_devices(question))
-    frozen = build_quote(asked, snapshot, lambda sources: [{}] * len(sources))
-    report = render_estimate_section(
-        {
-            **frozen.summary,
-            **frozen.document,
-            "catalog_revision": frozen.catalog_revision,
-            "method_version": frozen.method_version,
-        }
-    )
-    body = json.dumps(typed.question, indent=1, ensure_ascii=False)
-    return FormAnswer(
-        report, f"/v1/estimates/{operation}", body, _said(frozen.document["warnings"], typed.places)
-    )
-
-
-def _said(warnings: Iterable[Mapping[str, str]], places: Mapping[str, str]) -> dict[str, list[str]]:
-    """Returns warnings about fields that are filled in, by field name."""
-    said: defaultdict[str, list[str]] = defaultdict(list)
-    for warning in warnings:
-        _, _, _, *path = warning["pointer"].split("/")
-        name = places.get("/" + "/".join(path), "")
-        if name in FIELDS:
-            said[name].append(warning["detail"].removesuffix("."))
-    return said
-
-
-def _ids(snapshot: CatalogView, noun: CatalogRows) -> list[str]:
-    """Returns the ids of a resource, each row once."""
-    rows: Mapping[str, Any] = getattr(snapshot, noun)
-    return sorted({row.source["id"] for row in rows.values()})
-
-
-def _page(
-    snapshot: CatalogView,
-    visitor: PageVisitor,
-    form: Form,
-    *,
-    wrong: Mapping[str, str] | None = None,
-    others: list[str] | None = None,
-    unused: Mapping[str, str] | None = None,
-    answer: FormAnswer | None = None,
+@router.post("/ask/answer")
+async def ask_again(
+    request: Request,
+    visitor: VisitorDependency,
+    form: SameSessionForm,
+    transactions: Transactions,
+    aside: OffloadedWork,
 ) -> Response:
+    """Returns the part of the page that answers, with the address of the question, for the script."""
+    snapshot = await get_requested_snapshot(request)
+    asked = await aside(partial(_answer_all, form, snapshot))
+    is_answered = isinstance(asked.result, FormAnswer)
+    template = f"quotes/form/{'answer' if is_answered else 'refusal'}.html"
+    page = await run_in_threadpool(
+        lambda: render_template(template, **_build_values(asked, visitor, transactions))
+    )
+    headers = {"Content-Location": build_address(form) or "/ask"}
+    return page_response(page, status=200 if is_answered else 422, headers=headers)
+
+
+@quoting.post("/ask/quote")
+async def quote_question(
+    *,
+    request: Request,
+    visitor: VisitorDependency,
+    form: SameSessionForm,
+    transactions: Transactions,
+    freezing: QuoteFreezing,
+    aside: OffloadedWork,
+) -> Response:
+    """Freezes a question as a quote, once for each page that shows its answer, and redirects to the quote."""
+    if not _ONCE.fullmatch(form.get("once", "")):
+        raise BadRequest("The form lacks its number")
+    body = _build_quote_request(form, await get_requested_snapshot(request))
+    tenant_id, state = visitor.subject.tenant_id, request.scope["state"]
+    call = WriteContext(visitor.subject, "quote_question", "/ask/quote", state["request_id"], form["once"])
+    made = await WriteRequest(transactions, call).run_prepared(
+        body,
+        aside,
+        lambda: freezing.build_from_body(tenant_id, body),
+        lambda session, frozen: create_quote(
+            session, tenant_id, frozen, visitor.subject.name, days=body.valid_for_days
+        ),
+    )
+    return build_redirect(f"/quotes/{from_json(bytes(made.body))['id']}")
+
+
+def _build_quote_request(form: Form, catalog: CatalogView) -> QuoteRequest:
+    """Returns the request of a quote whose question is given by the query of its address."""
+    typed = parse_question(parse_query(form.get("query", "")), catalog)
+    if typed.wrong:
+        raise BadRequest("The question cannot be answered")
+    given = {"name": form.get("name", "").strip(), "cost_center_id": form.get("cost_center_id", "").strip()}
+    body = {name: text for name, text in given.items() if text}
+    raw = to_json({**body, "operation": typed.name.replace("_", "-"), "request": typed.question})
+    try:
+        return _QUOTE.validate_json(raw)
+    except ValidationError as error:
+        raise build_body_problem(error, raw, load_shape(_QUOTE)) from None
+
+
+def _answer_all(form: Form, catalog: CatalogView) -> AskedForm:
+    typed, result = answer_form(form, catalog)
+    columns = list_compared(form, catalog, result) if isinstance(result, FormAnswer) else []
+    return AskedForm(form, typed, result, columns)
+
+
+def _build_values(asked: AskedForm, visitor: PageVisitor, transactions: TransactionSource) -> dict[str, Any]:
+    """Returns the values of the templates."""
+    form, typed, result, columns = asked
+    refused = result if isinstance(result, FormRefusal) else FormRefusal({})
+    return {
+        "visitor": visitor,
+        "form": form,
+        "labels": LABELS,
+        "wrong": refused.wrong,
+        "others": refused.others,
+        "unused": typed.unused,
+        # Defaults of the form were not typed by anybody.
+        "typed_unused": {
+            name: why for name, why in typed.unused.items() if form[name].strip() != AT_FIRST.get(name, "")
+        },
+        "answer": result if isinstance(result, FormAnswer) else None,
+        "columns": columns,
+        "compared": compare_answers(columns),
+        "address": build_address(form),
+        "query": build_query(form),
+        "quoting": _list_payers(visitor, transactions),
+        "once": secrets.token_hex(16),
+    }
+
+
+def _list_payers(visitor: PageVisitor, transactions: TransactionSource) -> list[dict[str, Any]] | None:
+    """Returns the cost centres that a quote can name; None for a visitor who may make no quote."""
+    if not visitor.subject.has_permission(_MAY_QUOTE):
+        return None
+    with transactions.open_reader() as session:
+        return list_cost_centers(session, visitor.subject.tenant_id)
+
+
+def _show_page(
+    asked: AskedForm, catalog: CatalogView, visitor: PageVisitor, transactions: TransactionSource
+) -> Response:
+    shown = dict(asked.form)
+    for noun, name in (("models", "model"), ("accelerators", "accelerator")):
+        shown[name] = get_title(catalog, noun, asked.form.get(name, "").strip())  # type: ignore[arg-type]
     page = render_template(
         "quotes/form/form.html",
-        visitor=visitor,
-        form=form,
+        **_build_values(asked, visitor, transactions),
+        shown=shown,
         groups=GROUPS,
-        labels=LABELS,
-        wrong=wrong or {},
-        others=others or [],
-        unused=unused or {},
-        # Defaults of the form were not typed by anybody.
-        typed_unused={
-            name: why for name, why in (unused or {}).items() if form[name].strip() != AT_FIRST.get(name, "")
-        },
-        answer=answer,
-        ids=partial(_ids, snapshot),
+        first=AT_FIRST,
+        kept=KEPT,
+        suggestions=partial(list_suggestions, catalog),
+        titles=partial(list_titles, catalog),
         asked=ASKED,
         workloads=WORKLOADS,
     )
-    return page_response(page, status=422 if wrong or others else 200)
+    status = 422 if isinstance(asked.result, FormRefusal) else 200
+    return page_response(page, status=status, has_scripts=True)

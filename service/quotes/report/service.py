@@ -1,7 +1,7 @@
 """Report of a quote: a page without external resources, for phones and print."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from markupsafe import Markup
@@ -19,8 +19,9 @@ from service.quotes.report.memory import build_memory_section
 from service.quotes.report.money import build_cost_section
 from service.quotes.report.names import RowNames
 from service.quotes.report.notes import build_notes_section, build_sources_section, list_first_notes
+from service.quotes.report.numbers import FormattedFigure
 from service.quotes.report.question import build_settings_table, format_subject, get_broadest_question
-from service.quotes.report.shapes import ReportSection, select_blocks
+from service.quotes.report.shapes import ReportChart, ReportRemarks, ReportSection, select_blocks
 from service.quotes.report.speed import build_speed_section
 from service.quotes.report.utility_bill.bill import build_bill_section
 from service.quotes.report.utility_bill.emissions import build_emissions_section
@@ -30,8 +31,9 @@ from service.quotes.schemas import QuoteComparison
 __all__ = [
     "ReportDecision",
     "ReportNames",
+    "ReportParts",
     "build_card",
-    "render_estimate_section",
+    "build_estimate_parts",
     "render_report",
     "render_report_section",
 ]
@@ -85,9 +87,30 @@ def _get_ids(quote: Mapping[str, Any]) -> ReportNames:
     return ReportNames(quote["created_by"], quote.get("cost_center_id", ""))
 
 
-def render_estimate_section(found: Mapping[str, Any]) -> Markup:
-    """Returns headlines, answers and sources of an estimate without name and validity of a quote."""
-    return _render_section("quotes/report/estimate.html", _as_json(found))
+class ReportParts(NamedTuple):
+    """Parts of a report that another page arranges itself."""
+
+    catalog_revision: int
+    method_version: str
+    headlines: list[FormattedFigure]
+    first_notes: list[ReportRemarks]
+    certainty: ReportChart | None
+    sections: list[ReportSection]
+    basis_text: Callable[[str], str]
+
+
+def build_estimate_parts(found: Mapping[str, Any]) -> ReportParts:
+    """Returns headlines, answers and sources of an estimate, which is given in JSON form."""
+    question = get_broadest_question(found["requests"])
+    return ReportParts(
+        found["catalog_revision"],
+        found["method_version"],
+        build_headline_rows(found),
+        list_first_notes(found, question, format_total(found)),
+        build_interval_chart(found["headlines"]),
+        [*_build_answer_sections(found["answers"]), *_build_end_sections(found, question)],
+        format_basis,
+    )
 
 
 def _as_json(quote: Mapping[str, Any]) -> dict[str, Any]:

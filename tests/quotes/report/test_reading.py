@@ -3,6 +3,7 @@
 import pytest
 
 from service.kit.http.html import page_response
+from service.quotes.report.numbers import TIMES
 from service.quotes.report.service import render_report
 from tests.applications import attach
 from tests.browsing import DESKTOP, LOOPBACK, PHONE, overflow, printed, served, shows, violations
@@ -98,18 +99,112 @@ def test_the_form_is_filled_in_without_scripts(window, app, databases_of):
     with served(app) as address:
         page = window(PHONE, java_script_enabled=False)
         page.goto(f"{address}/ask")
-        page.check("text=Serve it")
         assert not page.is_visible("#total_tokens_billions")
+        page.click("#more > summary")
         page.fill("#days", "")
-        page.click("button")
+        page.click("#question-form > .buttons button")
+        page.wait_for_selector("#wrong")
         assert page.title().startswith("Error: ")
         page.click("a[href='#days']")
         assert page.locator("#days:focus").count() == 1
         page.keyboard.type("7")
         page.keyboard.press("Enter")
-        page.wait_for_selector("#report-answer")
+        page.wait_for_selector("#answer-title")
         assert page.input_value("#days") == "7"
-        page = window(DESKTOP, bypass_csp=True)
+        page.click("text=Keep and compare")
+        page.check("text=Train it")
+        page.click("#question-form > .buttons button")
+        page.wait_for_selector("#answer-title:has-text('trained')")
+        assert page.locator("table.compared th[scope=col]").count() == 3
+        assert overflow(page) == 0
+    maker.dispose()
+
+
+@pytest.mark.parametrize("width", [PHONE, DESKTOP])
+def test_the_answer_follows_what_is_typed(window, app, databases_of, width):
+    maker = databases_of("sqlite")
+    attach(app, maker.loaded())
+    with served(app) as address:
+        page = window(width)
         page.goto(f"{address}/ask")
+        page.click("#fold-speed > summary")
+        page.fill("#accelerator_count", "8")
+        page.wait_for_selector(f"#answer-title:has-text('8 {TIMES}')")
+        assert "accelerator_count=8" in page.url
+        assert page.locator("#fold-speed[open]").count() == 1
+        assert page.text_content("#status").startswith("Fits. ")
+        page.fill("#model", "lama 3.1 70")
+        page.wait_for_selector("#wrong")
+        assert "did you mean" in page.inner_text("#refusal")
+        assert page.get_attribute("#model", "aria-invalid") == "true"
+        assert f"8 {TIMES}" in page.inner_text("#answer-title")
+        page.fill("#model", "Qwen3 8B")
+        page.wait_for_selector("#answer-title:has-text('Qwen3 8B')")
+        assert page.locator("#wrong, [aria-invalid]").count() == 0
+        typed = page.url
+        page.reload()
+        assert page.inner_text("#answer-title").startswith("Qwen3 8B")
+        assert page.url == typed
+        assert overflow(page) == 0
+    maker.dispose()
+
+
+@pytest.mark.parametrize("width", [PHONE, DESKTOP])
+def test_everybody_can_read_an_answer_and_its_comparison(window, app, databases_of, width):
+    maker = databases_of("sqlite")
+    attach(app, maker.loaded())
+    with served(app) as address:
+        page = window(width, bypass_csp=True)
+        page.goto(f"{address}/ask?kept_1=accelerator_count%3D8")
+        page.evaluate("document.querySelectorAll('details').forEach(fold => { fold.open = true; })")
+        assert page.locator("table.compared").count() == 1
         assert violations(page) == []
+        assert overflow(page) == 0
+    maker.dispose()
+
+
+FIRST_FIELDS = [
+    "model",
+    "accelerator_count",
+    "accelerator",
+    "workload",
+    "concurrency",
+    "input_tokens",
+    "output_tokens",
+    "weight_precision",
+]
+
+
+def test_the_keyboard_reaches_the_few_fields_then_the_answer(window, app, databases_of):
+    maker = databases_of("sqlite")
+    attach(app, maker.loaded())
+    with served(app) as address:
+        page = window(DESKTOP)
+        page.goto(f"{address}/ask")
+        page.focus("#model")
+        reached = []
+        for _ in FIRST_FIELDS:
+            reached.append(page.evaluate("document.activeElement.id"))
+            page.keyboard.press("Tab")
+        assert reached == FIRST_FIELDS
+        assert page.evaluate("document.activeElement.textContent") == "Answer"
+        page.keyboard.press("Tab")
+        page.keyboard.press("Tab")
+        assert page.evaluate("document.activeElement.textContent") == "Keep and compare"
+    maker.dispose()
+
+
+def test_a_late_answer_does_not_replace_a_newer_one(window, app, databases_of):
+    maker = databases_of("sqlite")
+    attach(app, maker.loaded())
+    with served(app) as address:
+        page = window(DESKTOP)
+        page.goto(f"{address}/ask")
+        held = []
+        page.route("**/ask/answer", lambda route: held.append(route) if not held else route.continue_())
+        page.fill("#accelerator_count", "2")
+        page.wait_for_selector("#answer[aria-busy=true]")
+        page.fill("#accelerator_count", "16")
+        page.wait_for_selector(f"#answer-title:has-text('16 {TIMES}')")
+        assert page.get_attribute("#answer", "aria-busy") == "false"
     maker.dispose()
