@@ -34,8 +34,10 @@ def get_title(catalog: CatalogView, noun: CatalogRows, name: str) -> str:
     if not isinstance(rows, NamedRows):
         return name
     row_id = rows.get_id(name)
-    row = None if row_id is None else rows[name]
+    if row_id is None:
+        return name
+    row = rows[name]
     # An instance and a slice are not called by the name of their accelerators.
-    if row is None or getattr(row, "instance_type", None) is not None or getattr(row, "named_count", 1) != 1:
+    if getattr(row, "instance_type", None) is not None or getattr(row, "named_count", 1) != 1:
         return name
     return rows.entries[row_id].title or name

@@ -1282,14 +1282,6 @@ export class Quotes extends Resource {
     }
 
     /**
-     * Returns a version of a quote as a self-contained page that reads on a phone and prints. Needs the
-     * scope `quotes:read`.
-     */
-    getReport(id: string, options: { version?: number } = {}): Promise<string> {
-        return this.ask({ method: 'GET', path: `/v1/quotes/${encodeURIComponent(id)}/report`, query: { version: options.version } });
-    }
-
-    /**
      * Returns the charges of a version as CSV in the columns of FOCUS 1.2, tagged with the quote.
      *
      * A quote whose run has no start, or whose total is unknown, has no such rows. Needs the scope
@@ -1323,6 +1315,16 @@ export class Quotes extends Resource {
      */
     cancel(id: string, request: t.QuoteSubmissionRequest, options: Deciding & { validate_only?: boolean } = {}): Promise<t.Approval> {
         return this.ask({ method: 'POST', path: `/v1/quotes/${encodeURIComponent(id)}:cancel`, body: request, query: { validate_only: options.validate_only }, idempotency_key: options.idempotency_key ?? crypto.randomUUID() });
+    }
+
+    /**
+     * Returns a version of a quote as a self-contained page that reads on a phone and prints.
+     *
+     * It names who approved or rejected the version, and when, to callers that may read approvals. Needs
+     * the scope `quotes:read`.
+     */
+    getReport(id: string, options: { version?: number } = {}): Promise<string> {
+        return this.ask({ method: 'GET', path: `/v1/quotes/${encodeURIComponent(id)}/report`, query: { version: options.version } });
     }
 }
 

@@ -2,6 +2,19 @@
 
 /** An accelerator of the catalog. */
 export interface Accelerator {
+    id: string;
+    name: string;
+    /** Manufacturer. */
+    vendor: string;
+    /** Memory size on the label, in GB. */
+    memory_label_gb?: number;
+    /** Peak bandwidth of its own memory. */
+    memory_bandwidth_bytes_per_second?: number;
+    /** Dense rate by number format; tensor rates accumulate in FP32. */
+    peak_flops_per_second?: PeakRates;
+    /** Highest power that it draws. */
+    power_limit_watts?: number;
+    sources: Array<Citation>;
     /** Number of this version of the row; the ETag of the resource. */
     version: number;
     /** Catalog revision of this version. */
@@ -9,34 +22,21 @@ export interface Accelerator {
     /** `shipped` if the row ships with the service, `tenant` if it is a row of the tenant. */
     origin: RowOrigin;
     created_at: string;
-    id: string;
-    name: string;
     /** Other names by which a request may refer to the row. */
     aliases?: Array<string>;
     note?: string;
-    sources: Array<Citation>;
-    /** Manufacturer. */
-    vendor: string;
     /** Architecture in lower case, such as hopper. */
     generation?: string;
     /** Form factor, such as SXM5 or PCIe. */
     form_factor?: string;
     /** Date of the announcement or the first sale. */
     launched_on?: string;
-    /** Memory size on the label, in GB. */
-    memory_label_gb?: number;
     /** Unit of the label: `binary` counts 2^30 bytes, `decimal` counts 10^9 bytes. */
     memory_label_reading?: MemoryLabelReading;
     /** Kind of its memory, such as HBM3e. Rates are refused where it is SRAM, on the chip only. */
     memory_kind?: string;
     /** Memory that the driver reports to a process. */
     memory_reported_bytes?: number;
-    /** Peak bandwidth of its own memory. */
-    memory_bandwidth_bytes_per_second?: number;
-    /** Dense rate by number format; tensor rates accumulate in FP32. */
-    peak_flops_per_second?: PeakRates;
-    /** Highest power that it draws. */
-    power_limit_watts?: number;
     /** Link to the other accelerators of its node. */
     intra_node_link_id?: string;
     /** Link between nodes of the vendor's reference server. */
@@ -64,32 +64,32 @@ export interface AcceleratorPage {
 /** Members to change, each as a whole; the others stay. Null removes a member that may be absent. */
 export interface AcceleratorPatch {
     name?: string;
-    /** Other names by which a request may refer to the row. */
-    aliases?: Array<string>;
-    note?: string | null;
-    sources?: Array<Citation>;
     /** Manufacturer. */
     vendor?: string;
-    /** Architecture in lower case, such as hopper. */
-    generation?: string | null;
-    /** Form factor, such as SXM5 or PCIe. */
-    form_factor?: string | null;
-    /** Date of the announcement or the first sale. */
-    launched_on?: string | null;
     /** Memory size on the label, in GB. */
     memory_label_gb?: number | null;
-    /** Unit of the label: `binary` counts 2^30 bytes, `decimal` counts 10^9 bytes. */
-    memory_label_reading?: MemoryLabelReading | null;
-    /** Kind of its memory, such as HBM3e. Rates are refused where it is SRAM, on the chip only. */
-    memory_kind?: string | null;
-    /** Memory that the driver reports to a process. */
-    memory_reported_bytes?: number | null;
     /** Peak bandwidth of its own memory. */
     memory_bandwidth_bytes_per_second?: number | null;
     /** Dense rate by number format; tensor rates accumulate in FP32. */
     peak_flops_per_second?: PeakRates | null;
     /** Highest power that it draws. */
     power_limit_watts?: number | null;
+    sources?: Array<Citation>;
+    /** Other names by which a request may refer to the row. */
+    aliases?: Array<string>;
+    note?: string | null;
+    /** Architecture in lower case, such as hopper. */
+    generation?: string | null;
+    /** Form factor, such as SXM5 or PCIe. */
+    form_factor?: string | null;
+    /** Date of the announcement or the first sale. */
+    launched_on?: string | null;
+    /** Unit of the label: `binary` counts 2^30 bytes, `decimal` counts 10^9 bytes. */
+    memory_label_reading?: MemoryLabelReading | null;
+    /** Kind of its memory, such as HBM3e. Rates are refused where it is SRAM, on the chip only. */
+    memory_kind?: string | null;
+    /** Memory that the driver reports to a process. */
+    memory_reported_bytes?: number | null;
     /** Link to the other accelerators of its node. */
     intra_node_link_id?: string | null;
     /** Link between nodes of the vendor's reference server. */
@@ -114,32 +114,32 @@ export type AcceleratorReference = CatalogAccelerator | SpecifiedAccelerator;
 export interface AcceleratorRequest {
     id: string;
     name: string;
-    /** Other names by which a request may refer to the row. */
-    aliases?: Array<string>;
-    note?: string;
-    sources: Array<Citation>;
     /** Manufacturer. */
     vendor: string;
-    /** Architecture in lower case, such as hopper. */
-    generation?: string;
-    /** Form factor, such as SXM5 or PCIe. */
-    form_factor?: string;
-    /** Date of the announcement or the first sale. */
-    launched_on?: string;
     /** Memory size on the label, in GB. */
     memory_label_gb?: number;
-    /** Unit of the label: `binary` counts 2^30 bytes, `decimal` counts 10^9 bytes. */
-    memory_label_reading?: MemoryLabelReading;
-    /** Kind of its memory, such as HBM3e. Rates are refused where it is SRAM, on the chip only. */
-    memory_kind?: string;
-    /** Memory that the driver reports to a process. */
-    memory_reported_bytes?: number;
     /** Peak bandwidth of its own memory. */
     memory_bandwidth_bytes_per_second?: number;
     /** Dense rate by number format; tensor rates accumulate in FP32. */
     peak_flops_per_second?: PeakRates;
     /** Highest power that it draws. */
     power_limit_watts?: number;
+    sources: Array<Citation>;
+    /** Other names by which a request may refer to the row. */
+    aliases?: Array<string>;
+    note?: string;
+    /** Architecture in lower case, such as hopper. */
+    generation?: string;
+    /** Form factor, such as SXM5 or PCIe. */
+    form_factor?: string;
+    /** Date of the announcement or the first sale. */
+    launched_on?: string;
+    /** Unit of the label: `binary` counts 2^30 bytes, `decimal` counts 10^9 bytes. */
+    memory_label_reading?: MemoryLabelReading;
+    /** Kind of its memory, such as HBM3e. Rates are refused where it is SRAM, on the chip only. */
+    memory_kind?: string;
+    /** Memory that the driver reports to a process. */
+    memory_reported_bytes?: number;
     /** Link to the other accelerators of its node. */
     intra_node_link_id?: string;
     /** Link between nodes of the vendor's reference server. */
@@ -1405,12 +1405,6 @@ export interface BenchmarkLease {
 export interface BenchmarkMeasurement {
     /** Library that ran, such as cublasLt 13.0.2 or own kernel stream_copy. */
     library: string;
-    /** Algorithm that the library chose. */
-    algorithm?: string;
-    /** Mode of the multiplications, such as tf32. */
-    math_mode?: string;
-    /** Type of the accumulator. */
-    accumulation?: string;
     /** Distribution of the input, such as normal(0, 1). */
     data: string;
     /** Timer of the samples. */
@@ -1419,6 +1413,14 @@ export interface BenchmarkMeasurement {
     warmup_seconds: number;
     /** Number of executions of the warm-up. */
     warmup_iterations: number;
+    /** Reason that there are no more samples. */
+    stop_reason: 'spread' | 'time_limit' | 'sample_limit' | 'single';
+    /** Algorithm that the library chose. */
+    algorithm?: string;
+    /** Mode of the multiplications, such as tf32. */
+    math_mode?: string;
+    /** Type of the accumulator. */
+    accumulation?: string;
     /** Number of executions in one sample. */
     inner_iterations?: number;
     /** Time of each sample, in the order in which they were taken. */
@@ -1426,8 +1428,6 @@ export interface BenchmarkMeasurement {
     /** Readings of a figure that is no time: bytes or watts. */
     readings?: Array<number>;
     discarded?: Array<DiscardedSamples>;
-    /** Reason that there are no more samples. */
-    stop_reason: 'spread' | 'time_limit' | 'sample_limit' | 'single';
     /** Memory that one execution touches; 0 if it is not counted. */
     working_set_bytes?: number;
     /** Bytes that are overwritten before each sample, so that no input is cached. */
@@ -1612,7 +1612,6 @@ export interface BenchmarkResultReceipt {
 
 /** One repeat of one benchmark. Never changed once it is stored. */
 export interface BenchmarkResultReport {
-    schema_version?: 1;
     /** UUIDv7 that the node makes. */
     result_id: string;
     /** Benchmark run of the lease. */
@@ -1642,10 +1641,6 @@ export interface BenchmarkResultReport {
     benchmark: Benchmark;
     /** Kind of device that was measured. */
     device: DeviceKind;
-    /** Index of the accelerator in the inventory; absent on a node without accelerators. */
-    accelerator_index?: number;
-    /** Number of accelerators that were measured at the same time, this one included. */
-    concurrent_accelerators?: number;
     /** Start by the clock of the node. */
     started_at: string;
     /** End by the clock of the node. */
@@ -1654,10 +1649,15 @@ export interface BenchmarkResultReport {
     started_monotonic_seconds: number;
     /** End by the same clock. */
     finished_monotonic_seconds: number;
-    /** Clock of the service minus the clock of the node. */
-    clock_offset_seconds?: number;
     /** Status of the repeat: `ok` has a measurement, every other status a failure. */
     status: BenchmarkResultStatus;
+    schema_version?: 1;
+    /** Index of the accelerator in the inventory; absent on a node without accelerators. */
+    accelerator_index?: number;
+    /** Number of accelerators that were measured at the same time, this one included. */
+    concurrent_accelerators?: number;
+    /** Clock of the service minus the clock of the node. */
+    clock_offset_seconds?: number;
     failure?: MeasurementFailure;
     measurement?: BenchmarkMeasurement;
     software?: Array<NodeSoftware>;
@@ -2041,14 +2041,8 @@ export interface BudgetPatch {
 export interface BudgetRequest {
     /** Display name of the budget. */
     name: string;
-    /** Note on the budget. */
-    note?: string;
     /** Amount of the budget. Its currency cannot change. */
     amount: BudgetAmount;
-    /** Shares of the amount. When so much is committed or spent, an event is sent once. */
-    thresholds?: Array<number>;
-    /** Treatment of an approval that exceeds the budget: `block` refuses it, `warn` adds a warning. */
-    enforcement?: BudgetEnforcement;
     /** Id of the budget. */
     id: string;
     /** Id of the cost centre. */
@@ -2057,6 +2051,12 @@ export interface BudgetRequest {
     starts_on: string;
     /** Last day of the period, UTC. */
     ends_on: string;
+    /** Note on the budget. */
+    note?: string;
+    /** Shares of the amount. When so much is committed or spent, an event is sent once. */
+    thresholds?: Array<number>;
+    /** Treatment of an approval that exceeds the budget: `block` refuses it, `warn` adds a warning. */
+    enforcement?: BudgetEnforcement;
 }
 
 /** A budget in lists. */
@@ -2427,6 +2427,11 @@ export interface ClusterInput {
      */
     system?: string;
     /**
+     * Id of a node of the tenant. Its measurements are preferred to those of other nodes of its kind. An
+     * accelerator that is given by its figures has the measurements of this node.
+     */
+    node_id?: string;
+    /**
      * Accelerators of one node. Defaults to those of the system, else of the vendor's reference server,
      * else 8.
      */
@@ -2443,11 +2448,6 @@ export interface ClusterInput {
     /** Power of a node without its accelerators. Defaults to a share of the power of the reference server. */
     host_power_watts?: number;
     host?: HostInput;
-    /**
-     * Id of a node of the tenant. Its measurements are preferred to those of other nodes of its kind. An
-     * accelerator that is given by its figures has the measurements of this node.
-     */
-    node_id?: string;
     /**
      * Driver version of the accelerators. Measurements under the same major version are preferred to
      * others.
@@ -2774,21 +2774,21 @@ export interface CostEstimateRequest {
     workload: WorkloadInput;
     /** Cluster that the workload runs on. */
     cluster: ClusterInput;
-    /** Layout of the workload over the devices. Defaults to a sensible layout, which the answer states. */
-    parallelism?: ParallelismInput;
-    /** Source of the efficiency of the devices. Defaults to measured runs. */
-    efficiency?: EfficiencyInput;
     /** Terms and price of renting the devices. */
     rental?: Rental;
     /** Price of buying the devices. */
     purchase?: Purchase;
+    /** Source of the efficiency of the devices. Defaults to measured runs. */
+    efficiency?: EfficiencyInput;
+    /** Layout of the workload over the devices. Defaults to a sensible layout, which the answer states. */
+    parallelism?: ParallelismInput;
     /** Price of storing data and checkpoints. */
     storage?: StorageInput;
     /** Price of data that leave the provider. */
     egress?: EgressInput;
     /**
      * Token prices of the catalog to compare with the cost of a served model. Defaults to those of the
-     * model.
+     * model that are at most a year older than the newest of the catalog.
      */
     token_price_ids?: Array<string>;
     /** Start of the run. */
@@ -2802,35 +2802,35 @@ export interface CostEstimateRequest {
 
 /** Request for the charges of a run as FOCUS rows. */
 export interface CostExportRequest {
-    /** Id of the account that is charged. Defaults to the id of the tenant. */
-    billing_account_id?: string;
-    /** Name of the account. Defaults to its id. */
-    billing_account_name?: string;
     /** Model that is trained or served. */
     model: ModelReference;
     /** Work of the model. */
     workload: WorkloadInput;
     /** Cluster that the workload runs on. */
     cluster: ClusterInput;
-    /** Layout of the workload over the devices. Defaults to a sensible layout, which the answer states. */
-    parallelism?: ParallelismInput;
-    /** Source of the efficiency of the devices. Defaults to measured runs. */
-    efficiency?: EfficiencyInput;
     /** Terms and price of renting the devices. */
     rental?: Rental;
     /** Price of buying the devices. */
     purchase?: Purchase;
+    /** Source of the efficiency of the devices. Defaults to measured runs. */
+    efficiency?: EfficiencyInput;
+    /** Layout of the workload over the devices. Defaults to a sensible layout, which the answer states. */
+    parallelism?: ParallelismInput;
+    /** Start of the run. */
+    starts_at?: string;
+    /** Id of the account that is charged. Defaults to the id of the tenant. */
+    billing_account_id?: string;
+    /** Name of the account. Defaults to its id. */
+    billing_account_name?: string;
     /** Price of storing data and checkpoints. */
     storage?: StorageInput;
     /** Price of data that leave the provider. */
     egress?: EgressInput;
     /**
      * Token prices of the catalog to compare with the cost of a served model. Defaults to those of the
-     * model.
+     * model that are at most a year older than the newest of the catalog.
      */
     token_price_ids?: Array<string>;
-    /** Start of the run. */
-    starts_at?: string;
     /**
      * Currency of the totals, at the exchange rates of the catalog. Defaults to the currency of the
      * prices, which then must all have the same one.
@@ -2895,18 +2895,18 @@ export interface DataPipelineEstimate {
 
 /** Path of samples to the devices. A stage with too few figures is left out and reported as a gap. */
 export interface DataPipelineInput {
-    /** Bandwidth of sequential reads from the storage, for the whole cluster. */
-    storage_bandwidth_bytes_per_second?: number;
-    /** Highest read bandwidth of one node: of its network interface, or of a drive of its own. */
-    node_bandwidth_bytes_per_second?: number;
-    /** Share of the bandwidth that the access pattern achieves: 1 in sequence, about 0.1 if shuffled. */
-    access_factor?: number;
     /** Bytes of a stored sequence or sample. */
     stored_bytes_per_sample?: number;
+    /** Bandwidth of sequential reads from the storage, for the whole cluster. */
+    storage_bandwidth_bytes_per_second?: number;
     /** Time that one worker takes to prepare a sample. */
     preprocessing_seconds_per_sample?: number;
     /** Worker processes of each data-parallel replica. */
     worker_count?: number;
+    /** Highest read bandwidth of one node: of its network interface, or of a drive of its own. */
+    node_bandwidth_bytes_per_second?: number;
+    /** Share of the bandwidth that the access pattern achieves: 1 in sequence, about 0.1 if shuffled. */
+    access_factor?: number;
     /** True if batches are prepared while the devices compute. Otherwise each step waits for all stages. */
     prefetch?: boolean;
     /** Batches that each worker keeps ready. */
@@ -2960,6 +2960,9 @@ export interface DecodeLoopWork {
 export interface DemandCharge {
     /** Name that no other charge of the revision has. */
     name: string;
+    kind: 'demand';
+    /** Prices by the time of use. */
+    periods: Array<TariffPricePeriod>;
     /**
      * Calendar months in which it is charged: energy by its time, all else by the month in which most days
      * of the billing period lie. Defaults to all months.
@@ -2969,9 +2972,6 @@ export interface DemandCharge {
     hours_of_use_from?: number;
     /** Annual kWh for each kW of the annual peak below which it is charged; absent without a bound. */
     hours_of_use_below?: number;
-    kind: 'demand';
-    /** Prices by the time of use. */
-    periods: Array<TariffPricePeriod>;
     /** True if the charge is billed in kVA (kW divided by the power factor). */
     apparent?: boolean;
     /** Minutes over which demand is averaged. Defaults to the intervals of the load. */
@@ -3638,10 +3638,10 @@ export interface EvidenceImportRequest {
      * number of devices.
      */
     cluster?: ClusterInput;
-    /** Layout of the model. Required on several devices if the file does not state it. */
-    parallelism?: ParallelismInput;
     /** Workload that was measured, as far as the file does not state it: lengths, load, precision, engine. */
     workload?: WorkloadInput;
+    /** Layout of the model. Required on several devices if the file does not state it. */
+    parallelism?: ParallelismInput;
     /** Collective that was timed, if the file does not state it. */
     collective?: Collective;
     /** Power limit of each device during the measurement, if it was not the delivered one. */
@@ -3709,19 +3709,8 @@ export interface EvidenceWithdrawalRequest {
 
 /** An exchange rate of the catalog. */
 export interface ExchangeRate {
-    /** Number of this version of the row; the ETag of the resource. */
-    version: number;
-    /** Catalog revision of this version. */
-    revision: number;
-    /** `shipped` if the row ships with the service, `tenant` if it is a row of the tenant. */
-    origin: RowOrigin;
-    created_at: string;
     id: string;
     name: string;
-    /** Other names by which a request may refer to the row. */
-    aliases?: Array<string>;
-    note?: string;
-    sources: Array<Citation>;
     /** Currency of the one unit that is converted (ISO 4217). */
     from_currency_code: string;
     /** Currency that the rate is counted in (ISO 4217). */
@@ -3730,6 +3719,17 @@ export interface ExchangeRate {
     rate: string;
     /** Day of the rate. The rate applies until a newer one of the same pair. */
     as_of: string;
+    sources: Array<Citation>;
+    /** Number of this version of the row; the ETag of the resource. */
+    version: number;
+    /** Catalog revision of this version. */
+    revision: number;
+    /** `shipped` if the row ships with the service, `tenant` if it is a row of the tenant. */
+    origin: RowOrigin;
+    created_at: string;
+    /** Other names by which a request may refer to the row. */
+    aliases?: Array<string>;
+    note?: string;
 }
 
 /** A page of exchange rates. */
@@ -3742,10 +3742,6 @@ export interface ExchangeRatePage {
 /** Members to change, each as a whole; the others stay. Null removes a member that may be absent. */
 export interface ExchangeRatePatch {
     name?: string;
-    /** Other names by which a request may refer to the row. */
-    aliases?: Array<string>;
-    note?: string | null;
-    sources?: Array<Citation>;
     /** Currency of the one unit that is converted (ISO 4217). */
     from_currency_code?: string;
     /** Currency that the rate is counted in (ISO 4217). */
@@ -3754,16 +3750,16 @@ export interface ExchangeRatePatch {
     rate?: string;
     /** Day of the rate. The rate applies until a newer one of the same pair. */
     as_of?: string;
+    sources?: Array<Citation>;
+    /** Other names by which a request may refer to the row. */
+    aliases?: Array<string>;
+    note?: string | null;
 }
 
 /** Value of one unit of a currency in another currency on a day. */
 export interface ExchangeRateRequest {
     id: string;
     name: string;
-    /** Other names by which a request may refer to the row. */
-    aliases?: Array<string>;
-    note?: string;
-    sources: Array<Citation>;
     /** Currency of the one unit that is converted (ISO 4217). */
     from_currency_code: string;
     /** Currency that the rate is counted in (ISO 4217). */
@@ -3772,6 +3768,10 @@ export interface ExchangeRateRequest {
     rate: string;
     /** Day of the rate. The rate applies until a newer one of the same pair. */
     as_of: string;
+    sources: Array<Citation>;
+    /** Other names by which a request may refer to the row. */
+    aliases?: Array<string>;
+    note?: string;
 }
 
 /** Charges that are left out of the comparison. */
@@ -3875,6 +3875,9 @@ export interface FieldError {
 export interface FixedCharge {
     /** Name that no other charge of the revision has. */
     name: string;
+    kind: 'fixed';
+    /** Decimal number as text; credits are below zero. */
+    price: string;
     /**
      * Calendar months in which it is charged: energy by its time, all else by the month in which most days
      * of the billing period lie. Defaults to all months.
@@ -3884,9 +3887,6 @@ export interface FixedCharge {
     hours_of_use_from?: number;
     /** Annual kWh for each kW of the annual peak below which it is charged; absent without a bound. */
     hours_of_use_below?: number;
-    kind: 'fixed';
-    /** Decimal number as text; credits are below zero. */
-    price: string;
     /** Time that the price is for; of a yearly price, one twelfth is charged for each month. */
     per?: FixedChargePeriod;
     /** Number of meters that are charged. */
@@ -4235,15 +4235,11 @@ export interface FrontierPoint {
 
 /** Settings to search: layouts and concurrent requests; precisions and accelerators if listed. */
 export interface FrontierSearchInput {
-    /** Formats that the weights may be stored in. Defaults to the format of the workload. */
-    weight_formats?: Array<WeightFormatName>;
     /**
      * Precisions that the weights may have, beside `weight_formats`. Defaults to the precision of the
      * workload.
      */
     weight_precisions?: Array<WeightPrecision>;
-    /** Formats that the KV cache may be stored in. Defaults to the format of the workload. */
-    kv_cache_precisions?: Array<CachePrecision>;
     /**
      * Concurrent requests on each replica. Defaults to each number from 1 to 32 and steps of 5% up to
      * 4,096.
@@ -4251,6 +4247,10 @@ export interface FrontierSearchInput {
     requests_per_replica?: Array<number>;
     /** Tensor-parallel degrees. Defaults to those that divide the cluster. */
     tensor?: Array<number>;
+    /** Formats that the weights may be stored in. Defaults to the format of the workload. */
+    weight_formats?: Array<WeightFormatName>;
+    /** Formats that the KV cache may be stored in. Defaults to the format of the workload. */
+    kv_cache_precisions?: Array<CachePrecision>;
     /** Numbers of pipeline stages. Defaults to those that divide the cluster. */
     pipeline?: Array<number>;
     /**
@@ -4365,6 +4365,20 @@ export type GreenhouseGases = 'co2e' | 'co2';
 
 /** A grid of the catalog. */
 export interface Grid {
+    id: string;
+    name: string;
+    /** Code of the place in the source. */
+    code: string;
+    /** Kind of place that the code names. */
+    kind: GridKind;
+    /** Mean intensity of a year. */
+    carbon_intensity_kg_co2e_per_kwh: number;
+    /**
+     * Emissions that are counted: those of generation, of the life cycle, or as the provider publishes
+     * them.
+     */
+    accounting: EmissionAccounting;
+    sources: Array<Citation>;
     /** Number of this version of the row; the ETag of the resource. */
     version: number;
     /** Catalog revision of this version. */
@@ -4372,25 +4386,11 @@ export interface Grid {
     /** `shipped` if the row ships with the service, `tenant` if it is a row of the tenant. */
     origin: RowOrigin;
     created_at: string;
-    id: string;
-    name: string;
     /** Other names by which a request may refer to the row. */
     aliases?: Array<string>;
     note?: string;
-    sources: Array<Citation>;
-    /** Code of the place in the source. */
-    code: string;
-    /** Kind of place that the code names. */
-    kind: GridKind;
-    /** Mean intensity of a year. */
-    carbon_intensity_kg_co2e_per_kwh: number;
     /** Year of the mean. */
     data_year?: number;
-    /**
-     * Emissions that are counted: those of generation, of the life cycle, or as the provider publishes
-     * them.
-     */
-    accounting: EmissionAccounting;
     /** Rate of the average kWh, or of one additional kWh. */
     emission_rate?: EmissionRate;
     /** Gases that are counted: all greenhouse gases, or carbon dioxide alone. */
@@ -4405,10 +4405,6 @@ export interface Grid {
 export interface GridImportRequest {
     id: string;
     name: string;
-    /** Other names by which a request may refer to the row. */
-    aliases?: Array<string>;
-    note?: string;
-    sources: Array<Citation>;
     /** Code of the place in the source. For AVERT, the column of its region. */
     code: string;
     /** Kind of place that the code names. */
@@ -4422,6 +4418,10 @@ export interface GridImportRequest {
     content: string;
     /** Time zone of its hours. */
     time_zone: string;
+    sources: Array<Citation>;
+    /** Other names by which a request may refer to the row. */
+    aliases?: Array<string>;
+    note?: string;
     /** Emissions that are counted. */
     accounting?: EmissionAccounting;
     /** Year of the series. */
@@ -4442,23 +4442,23 @@ export interface GridPage {
 /** Members to change, each as a whole; the others stay. Null removes a member that may be absent. */
 export interface GridPatch {
     name?: string;
-    /** Other names by which a request may refer to the row. */
-    aliases?: Array<string>;
-    note?: string | null;
-    sources?: Array<Citation>;
     /** Code of the place in the source. */
     code?: string;
     /** Kind of place that the code names. */
     kind?: GridKind;
     /** Mean intensity of a year. */
     carbon_intensity_kg_co2e_per_kwh?: number;
-    /** Year of the mean. */
-    data_year?: number | null;
     /**
      * Emissions that are counted: those of generation, of the life cycle, or as the provider publishes
      * them.
      */
     accounting?: EmissionAccounting;
+    sources?: Array<Citation>;
+    /** Other names by which a request may refer to the row. */
+    aliases?: Array<string>;
+    note?: string | null;
+    /** Year of the mean. */
+    data_year?: number | null;
     /** Rate of the average kWh, or of one additional kWh. */
     emission_rate?: EmissionRate;
     /** Gases that are counted: all greenhouse gases, or carbon dioxide alone. */
@@ -4473,23 +4473,23 @@ export interface GridPatch {
 export interface GridRequest {
     id: string;
     name: string;
-    /** Other names by which a request may refer to the row. */
-    aliases?: Array<string>;
-    note?: string;
-    sources: Array<Citation>;
     /** Code of the place in the source. */
     code: string;
     /** Kind of place that the code names. */
     kind: GridKind;
     /** Mean intensity of a year. */
     carbon_intensity_kg_co2e_per_kwh: number;
-    /** Year of the mean. */
-    data_year?: number;
     /**
      * Emissions that are counted: those of generation, of the life cycle, or as the provider publishes
      * them.
      */
     accounting: EmissionAccounting;
+    sources: Array<Citation>;
+    /** Other names by which a request may refer to the row. */
+    aliases?: Array<string>;
+    note?: string;
+    /** Year of the mean. */
+    data_year?: number;
     /** Rate of the average kWh, or of one additional kWh. */
     emission_rate?: EmissionRate;
     /** Gases that are counted: all greenhouse gases, or carbon dioxide alone. */
@@ -4504,19 +4504,8 @@ export type HardwareInclusion = 'host' | 'network';
 
 /** A hardware price of the catalog. */
 export interface HardwarePrice {
-    /** Number of this version of the row; the ETag of the resource. */
-    version: number;
-    /** Catalog revision of this version. */
-    revision: number;
-    /** `shipped` if the row ships with the service, `tenant` if it is a row of the tenant. */
-    origin: RowOrigin;
-    created_at: string;
     id: string;
     name: string;
-    /** Other names by which a request may refer to the row. */
-    aliases?: Array<string>;
-    note?: string;
-    sources: Array<Citation>;
     /** Product, as its seller or the source names it. */
     product: string;
     /** Accelerator of the catalog. */
@@ -4525,16 +4514,27 @@ export interface HardwarePrice {
     accelerator_count?: number;
     /** Price of the whole product. Left out where only a range is published. */
     price?: MoneyInput;
+    /** Date of the price. */
+    as_of: string;
+    sources: Array<Citation>;
+    /** Number of this version of the row; the ETag of the resource. */
+    version: number;
+    /** Catalog revision of this version. */
+    revision: number;
+    /** `shipped` if the row ships with the service, `tenant` if it is a row of the tenant. */
+    origin: RowOrigin;
+    created_at: string;
+    /** Price of the product, or the middle of its range, over its accelerators. */
+    price_per_device: MoneyInput;
+    /** Other names by which a request may refer to the row. */
+    aliases?: Array<string>;
+    note?: string;
     /** Range of the price of the whole product. */
     price_range?: HardwarePriceRange;
     /** Parts that the price covers beside the accelerators. Left out if that is unknown. */
     includes?: Array<HardwareInclusion>;
-    /** Date of the price. */
-    as_of: string;
     /** Reason why the price may be wrong. Estimates that use it repeat the reason. */
     doubt?: string;
-    /** Price of the product, or the middle of its range, over its accelerators. */
-    price_per_device: MoneyInput;
 }
 
 /** A page of hardware prices. */
@@ -4547,10 +4547,6 @@ export interface HardwarePricePage {
 /** Members to change, each as a whole; the others stay. Null removes a member that may be absent. */
 export interface HardwarePricePatch {
     name?: string;
-    /** Other names by which a request may refer to the row. */
-    aliases?: Array<string>;
-    note?: string | null;
-    sources?: Array<Citation>;
     /** Product, as its seller or the source names it. */
     product?: string;
     /** Accelerator of the catalog. */
@@ -4559,12 +4555,16 @@ export interface HardwarePricePatch {
     accelerator_count?: number;
     /** Price of the whole product. Left out where only a range is published. */
     price?: MoneyInput | null;
+    /** Date of the price. */
+    as_of?: string;
+    sources?: Array<Citation>;
+    /** Other names by which a request may refer to the row. */
+    aliases?: Array<string>;
+    note?: string | null;
     /** Range of the price of the whole product. */
     price_range?: HardwarePriceRange | null;
     /** Parts that the price covers beside the accelerators. Left out if that is unknown. */
     includes?: Array<HardwareInclusion> | null;
-    /** Date of the price. */
-    as_of?: string;
     /** Reason why the price may be wrong. Estimates that use it repeat the reason. */
     doubt?: string | null;
 }
@@ -4581,10 +4581,6 @@ export interface HardwarePriceRange {
 export interface HardwarePriceRequest {
     id: string;
     name: string;
-    /** Other names by which a request may refer to the row. */
-    aliases?: Array<string>;
-    note?: string;
-    sources: Array<Citation>;
     /** Product, as its seller or the source names it. */
     product: string;
     /** Accelerator of the catalog. */
@@ -4593,12 +4589,16 @@ export interface HardwarePriceRequest {
     accelerator_count?: number;
     /** Price of the whole product. Left out where only a range is published. */
     price?: MoneyInput;
+    /** Date of the price. */
+    as_of: string;
+    sources: Array<Citation>;
+    /** Other names by which a request may refer to the row. */
+    aliases?: Array<string>;
+    note?: string;
     /** Range of the price of the whole product. */
     price_range?: HardwarePriceRange;
     /** Parts that the price covers beside the accelerators. Left out if that is unknown. */
     includes?: Array<HardwareInclusion>;
-    /** Date of the price. */
-    as_of: string;
     /** Reason why the price may be wrong. Estimates that use it repeat the reason. */
     doubt?: string;
 }
@@ -4805,12 +4805,29 @@ export interface ImportedTokenPrices {
  */
 export interface InferenceWorkloadInput {
     kind: 'inference';
+    /** Tokens of a prompt. Tokens of pictures are added if `sample` gives their sizes. Defaults to 1024. */
+    input_tokens?: number | LengthDistribution;
+    /** Tokens that are generated for a prompt. Defaults to 256. */
+    output_tokens?: number | LengthDistribution;
+    /** Concurrent requests over the whole cluster. A new request follows each that ends. */
+    concurrency?: number;
+    /** Requests per second that arrive at the whole cluster, however many are being served. */
+    request_rate_per_second?: number;
     /**
      * Width of the weights, without scales. Below 16 bit only matrices inside blocks are narrow. Defaults
      * to the format of the checkpoint if the model's configuration has a `quantization_config`, else to
      * bf16, on an accelerator without a bf16 rate to fp16, then to fp32.
      */
     weight_precision?: WeightPrecision;
+    /**
+     * The serving engine. Defaults to the newest vllm for a model that generates tokens, and to llama.cpp
+     * for its formats.
+     */
+    engine?: ServingEngineInput;
+    /** Limits of a request. Without them there is no goodput. */
+    service_levels?: ServiceLevelsInput;
+    /** Length of the service. Required for cost and utility bill. */
+    horizon?: HorizonInput;
     /**
      * Storage format of a quantised checkpoint, with scales and zero points: a layout of a quantisation
      * tool, or a file type of llama.cpp. Replaces `weight_precision`.
@@ -4827,27 +4844,12 @@ export interface InferenceWorkloadInput {
      * of the engine: fp32 for transformers, sglang and llama.cpp, else bf16.
      */
     state_precision?: FloatPrecision;
-    /** Tokens of a prompt. Tokens of pictures are added if `sample` gives their sizes. Defaults to 1024. */
-    input_tokens?: number | LengthDistribution;
     /** Content of a request beside its tokens: sizes of pictures and videos, and the input of an encoder. */
     sample?: SampleInput;
-    /** Tokens that are generated for a prompt. Defaults to 256. */
-    output_tokens?: number | LengthDistribution;
-    /** Concurrent requests over the whole cluster. A new request follows each that ends. */
-    concurrency?: number;
-    /** Requests per second that arrive at the whole cluster, however many are being served. */
-    request_rate_per_second?: number;
     /** Arrival process of the requests. Defaults to poisson. */
     arrivals?: ArrivalsInput;
     /** Share of the tokens of prompts whose keys and values are found in the cache. Defaults to 0. */
     prefix_cache_hit_rate?: number;
-    /** Limits of a request. Without them there is no goodput. */
-    service_levels?: ServiceLevelsInput;
-    /**
-     * The serving engine. Defaults to the newest vllm for a model that generates tokens, and to llama.cpp
-     * for its formats.
-     */
-    engine?: ServingEngineInput;
     /**
      * `continuous` if requests join and leave the batch at every step, `static` if a batch runs until its
      * last request ends. Defaults to continuous, for transformers to static.
@@ -4873,8 +4875,6 @@ export interface InferenceWorkloadInput {
     disaggregated?: DisaggregationInput;
     /** Low-rank adapters served beside the model. */
     adapters?: AdaptersInput;
-    /** Length of the service. Required for cost and utility bill. */
-    horizon?: HorizonInput;
 }
 
 /** Pairwise dot products of feature vectors; no parameters. */
@@ -5027,8 +5027,6 @@ export interface LatentAttentionLayer {
     hidden_size: number;
     /** Number of query heads. */
     query_heads: number;
-    /** Width of the compressed query; absent without compression. */
-    query_rank?: number;
     /** Width of the compressed key and value. */
     key_value_rank: number;
     /** Width of the part of a head that carries the position. */
@@ -5037,6 +5035,8 @@ export interface LatentAttentionLayer {
     plain_head_size: number;
     /** Width of the value of a head. */
     value_head_size: number;
+    /** Width of the compressed query; absent without compression. */
+    query_rank?: number;
     /** Length of the sliding window in tokens; absent without one. */
     window_tokens?: number;
     /**
@@ -5192,6 +5192,17 @@ export interface LinearLayer {
 
 /** A link of the catalog. */
 export interface Link {
+    id: string;
+    name: string;
+    /** Technology of the link. */
+    kind: LinkKind;
+    /** Scope of the link: the devices of a node, or nodes. */
+    scope: LinkScope;
+    /** Bandwidth of one device in one direction. */
+    bandwidth_bytes_per_second: number;
+    /** Latency in one direction. */
+    latency_seconds?: number;
+    sources: Array<Citation>;
     /** Number of this version of the row; the ETag of the resource. */
     version: number;
     /** Catalog revision of this version. */
@@ -5199,22 +5210,11 @@ export interface Link {
     /** `shipped` if the row ships with the service, `tenant` if it is a row of the tenant. */
     origin: RowOrigin;
     created_at: string;
-    id: string;
-    name: string;
     /** Other names by which a request may refer to the row. */
     aliases?: Array<string>;
     note?: string;
-    sources: Array<Citation>;
-    /** Technology of the link. */
-    kind: LinkKind;
-    /** Scope of the link: the devices of a node, or nodes. */
-    scope: LinkScope;
-    /** Bandwidth of one device in one direction. */
-    bandwidth_bytes_per_second: number;
     /** Bandwidth of both directions together, as vendors state it. */
     bidirectional_bandwidth_bytes_per_second?: number;
-    /** Latency in one direction. */
-    latency_seconds?: number;
     /**
      * Accelerators that the link joins, if they are not those of a node: cards of a bridge, GPUs of a
      * rack.
@@ -5239,20 +5239,20 @@ export interface LinkPage {
 /** Members to change, each as a whole; the others stay. Null removes a member that may be absent. */
 export interface LinkPatch {
     name?: string;
-    /** Other names by which a request may refer to the row. */
-    aliases?: Array<string>;
-    note?: string | null;
-    sources?: Array<Citation>;
     /** Technology of the link. */
     kind?: LinkKind;
     /** Scope of the link: the devices of a node, or nodes. */
     scope?: LinkScope;
     /** Bandwidth of one device in one direction. */
     bandwidth_bytes_per_second?: number;
-    /** Bandwidth of both directions together, as vendors state it. */
-    bidirectional_bandwidth_bytes_per_second?: number | null;
     /** Latency in one direction. */
     latency_seconds?: number | null;
+    sources?: Array<Citation>;
+    /** Other names by which a request may refer to the row. */
+    aliases?: Array<string>;
+    note?: string | null;
+    /** Bandwidth of both directions together, as vendors state it. */
+    bidirectional_bandwidth_bytes_per_second?: number | null;
     /**
      * Accelerators that the link joins, if they are not those of a node: cards of a bridge, GPUs of a
      * rack.
@@ -5270,20 +5270,20 @@ export type LinkReference = CatalogLink | SpecifiedLink;
 export interface LinkRequest {
     id: string;
     name: string;
-    /** Other names by which a request may refer to the row. */
-    aliases?: Array<string>;
-    note?: string;
-    sources: Array<Citation>;
     /** Technology of the link. */
     kind: LinkKind;
     /** Scope of the link: the devices of a node, or nodes. */
     scope: LinkScope;
     /** Bandwidth of one device in one direction. */
     bandwidth_bytes_per_second: number;
-    /** Bandwidth of both directions together, as vendors state it. */
-    bidirectional_bandwidth_bytes_per_second?: number;
     /** Latency in one direction. */
     latency_seconds?: number;
+    sources: Array<Citation>;
+    /** Other names by which a request may refer to the row. */
+    aliases?: Array<string>;
+    note?: string;
+    /** Bandwidth of both directions together, as vendors state it. */
+    bidirectional_bandwidth_bytes_per_second?: number;
     /**
      * Accelerators that the link joins, if they are not those of a node: cards of a bridge, GPUs of a
      * rack.
@@ -5412,19 +5412,19 @@ export interface MarketBasedEmissionsLine {
 export interface MarketTariffImportRequest {
     id: string;
     name: string;
-    /** Other names by which a request may refer to the row. */
-    aliases?: Array<string>;
-    note?: string;
-    sources: Array<Citation>;
     format: 'entsoe_a44_xml';
     /** A publication document of ENTSO-E's day-ahead prices (A44). */
     content: string;
     /** IANA name of the local clock. */
     time_zone: string;
-    /** Company that charges by the tariff. */
-    utility?: string;
     /** Decimal number as text; credits are below zero. */
     adder?: string;
+    sources: Array<Citation>;
+    /** Other names by which a request may refer to the row. */
+    aliases?: Array<string>;
+    note?: string;
+    /** Company that charges by the tariff. */
+    utility?: string;
     /** Decimal factor of the price of the market. */
     factor?: string;
 }
@@ -5664,6 +5664,9 @@ export interface MessageResidual {
 export interface MinimumCharge {
     /** Name that no other charge of the revision has. */
     name: string;
+    kind: 'minimum';
+    /** Decimal number as text; credits are below zero. */
+    amount: string;
     /**
      * Calendar months in which it is charged: energy by its time, all else by the month in which most days
      * of the billing period lie. Defaults to all months.
@@ -5673,9 +5676,6 @@ export interface MinimumCharge {
     hours_of_use_from?: number;
     /** Annual kWh for each kW of the annual peak below which it is charged; absent without a bound. */
     hours_of_use_below?: number;
-    kind: 'minimum';
-    /** Decimal number as text; credits are below zero. */
-    amount: string;
     /** Time that the amount is for; of a yearly amount, one twelfth counts for each month. */
     per?: FixedChargePeriod;
     /** Charges that fill it. Defaults to all but taxes and riders. */
@@ -5724,6 +5724,13 @@ export interface MixtureOfExpertsLayer {
 
 /** A model of the catalog. */
 export interface Model {
+    id: string;
+    name: string;
+    /** Layers with shapes. */
+    architecture: Architecture;
+    /** Longest sequence that the model was built for. */
+    context_tokens?: number;
+    sources: Array<Citation>;
     /** Number of this version of the row; the ETag of the resource. */
     version: number;
     /** Catalog revision of this version. */
@@ -5731,16 +5738,13 @@ export interface Model {
     /** `shipped` if the row ships with the service, `tenant` if it is a row of the tenant. */
     origin: RowOrigin;
     created_at: string;
-    id: string;
-    name: string;
+    /** Parameters as PyTorch counts those of the model class: tied ones once, buffers not. */
+    parameter_count: number;
+    /** Parameters that one token uses. */
+    active_parameter_count: number;
     /** Other names by which a request may refer to the row. */
     aliases?: Array<string>;
     note?: string;
-    sources: Array<Citation>;
-    /** Layers with shapes. */
-    architecture: Architecture;
-    /** Longest sequence that the model was built for. */
-    context_tokens?: number;
     /** Repository on the Hugging Face Hub that publishes the weights, such as `openai/gpt-oss-120b`. */
     hub_id?: string;
     /** Licence of the weights, as the repository names it. */
@@ -5751,10 +5755,6 @@ export interface Model {
      * 16 bits.
      */
     quantization_config?: Record<string, unknown>;
-    /** Parameters as PyTorch counts those of the model class: tied ones once, buffers not. */
-    parameter_count: number;
-    /** Parameters that one token uses. */
-    active_parameter_count: number;
 }
 
 /** A model given by its published `config.json`. */
@@ -5781,14 +5781,14 @@ export interface ModelPage {
 /** Members to change, each as a whole; the others stay. Null removes a member that may be absent. */
 export interface ModelPatch {
     name?: string;
-    /** Other names by which a request may refer to the row. */
-    aliases?: Array<string>;
-    note?: string | null;
-    sources?: Array<Citation>;
     /** Layers with shapes. */
     architecture?: Architecture;
     /** Longest sequence that the model was built for. */
     context_tokens?: number | null;
+    sources?: Array<Citation>;
+    /** Other names by which a request may refer to the row. */
+    aliases?: Array<string>;
+    note?: string | null;
     /** Repository on the Hugging Face Hub that publishes the weights, such as `openai/gpt-oss-120b`. */
     hub_id?: string | null;
     /** Licence of the weights, as the repository names it. */
@@ -5807,14 +5807,14 @@ export type ModelReference = CatalogModel | HuggingFaceModel | ArchitectureModel
 export interface ModelRequest {
     id: string;
     name: string;
-    /** Other names by which a request may refer to the row. */
-    aliases?: Array<string>;
-    note?: string;
-    sources: Array<Citation>;
     /** Layers with shapes. */
     architecture: Architecture;
     /** Longest sequence that the model was built for. */
     context_tokens?: number;
+    sources: Array<Citation>;
+    /** Other names by which a request may refer to the row. */
+    aliases?: Array<string>;
+    note?: string;
     /** Repository on the Hugging Face Hub that publishes the weights, such as `openai/gpt-oss-120b`. */
     hub_id?: string;
     /** Licence of the weights, as the repository names it. */
@@ -6096,10 +6096,10 @@ export interface NodeHost {
     kernel: string;
     /** Architecture of the processor, such as x86_64. */
     architecture: string;
-    /** Model of the processor, as it names itself. */
-    cpu_model?: string;
     /** Number of logical processors that the worker may use. */
     cpu_count: number;
+    /** Model of the processor, as it names itself. */
+    cpu_model?: string;
     /** Number of processors in sockets. */
     socket_count?: number;
     /** Number of NUMA nodes. */
@@ -6205,27 +6205,12 @@ export interface OccupancyWork {
 
 /** An offer of the catalog. */
 export interface Offer {
-    /** Number of this version of the row; the ETag of the resource. */
-    version: number;
-    /** Catalog revision of this version. */
-    revision: number;
-    /** `shipped` if the row ships with the service, `tenant` if it is a row of the tenant. */
-    origin: RowOrigin;
-    created_at: string;
     id: string;
     name: string;
-    /** Other names by which a request may refer to the row. */
-    aliases?: Array<string>;
-    note?: string;
-    sources: Array<Citation>;
     /** Provider that rents the instance out. */
     provider: string;
     /** Region, as the provider names it. */
     region?: string;
-    /** Part of the region that the price applies to, if prices differ within the region. */
-    zone?: string;
-    /** The provider's name of the instance. */
-    instance_type?: string;
     /** Accelerator of the catalog. */
     accelerator_id: string;
     /** Accelerators of one instance. */
@@ -6240,6 +6225,27 @@ export interface Offer {
      * its hours. Left out if the commitment states its parts.
      */
     price_per_instance_hour?: MoneyInput;
+    /** Date of the price. */
+    as_of: string;
+    sources: Array<Citation>;
+    /** Number of this version of the row; the ETag of the resource. */
+    version: number;
+    /** Catalog revision of this version. */
+    revision: number;
+    /** `shipped` if the row ships with the service, `tenant` if it is a row of the tenant. */
+    origin: RowOrigin;
+    created_at: string;
+    /** Hourly price of the whole instance. Under a commitment, all payments over its hours. */
+    effective_price_per_instance_hour: MoneyInput;
+    /** Effective price of the instance over its accelerators. */
+    price_per_device_hour: MoneyInput;
+    /** Other names by which a request may refer to the row. */
+    aliases?: Array<string>;
+    note?: string;
+    /** Part of the region that the price applies to, if prices differ within the region. */
+    zone?: string;
+    /** The provider's name of the instance. */
+    instance_type?: string;
     /** Length and parts of a reserved or committed term, or of a capacity block. */
     commitment?: OfferCommitment;
     /** Increment that use is rounded up to. */
@@ -6248,18 +6254,12 @@ export interface Offer {
     minimum_billed_seconds?: number;
     /** Parts that the price covers beside the accelerators. Left out if that is unknown. */
     includes?: Array<OfferInclusion>;
-    /** Date of the price. */
-    as_of: string;
     /** First day on which the price applies. */
     valid_from?: string;
     /** Last day, month or year in which the price applies. */
     valid_until?: string;
     /** Reason why the price may be wrong. Estimates that use it repeat the reason. */
     doubt?: string;
-    /** Hourly price of the whole instance. Under a commitment, all payments over its hours. */
-    effective_price_per_instance_hour: MoneyInput;
-    /** Effective price of the instance over its accelerators. */
-    price_per_device_hour: MoneyInput;
 }
 
 /** Terms that are agreed in advance. Amounts are for one instance, in the currency of the price. */
@@ -6311,18 +6311,10 @@ export interface OfferPage {
 /** Members to change, each as a whole; the others stay. Null removes a member that may be absent. */
 export interface OfferPatch {
     name?: string;
-    /** Other names by which a request may refer to the row. */
-    aliases?: Array<string>;
-    note?: string | null;
-    sources?: Array<Citation>;
     /** Provider that rents the instance out. */
     provider?: string;
     /** Region, as the provider names it. */
     region?: string | null;
-    /** Part of the region that the price applies to, if prices differ within the region. */
-    zone?: string | null;
-    /** The provider's name of the instance. */
-    instance_type?: string | null;
     /** Accelerator of the catalog. */
     accelerator_id?: string;
     /** Accelerators of one instance. */
@@ -6337,6 +6329,16 @@ export interface OfferPatch {
      * its hours. Left out if the commitment states its parts.
      */
     price_per_instance_hour?: MoneyInput | null;
+    /** Date of the price. */
+    as_of?: string;
+    sources?: Array<Citation>;
+    /** Other names by which a request may refer to the row. */
+    aliases?: Array<string>;
+    note?: string | null;
+    /** Part of the region that the price applies to, if prices differ within the region. */
+    zone?: string | null;
+    /** The provider's name of the instance. */
+    instance_type?: string | null;
     /** Length and parts of a reserved or committed term, or of a capacity block. */
     commitment?: OfferCommitment | null;
     /** Increment that use is rounded up to. */
@@ -6345,8 +6347,6 @@ export interface OfferPatch {
     minimum_billed_seconds?: number | null;
     /** Parts that the price covers beside the accelerators. Left out if that is unknown. */
     includes?: Array<OfferInclusion> | null;
-    /** Date of the price. */
-    as_of?: string;
     /** First day on which the price applies. */
     valid_from?: string | null;
     /** Last day, month or year in which the price applies. */
@@ -6359,18 +6359,10 @@ export interface OfferPatch {
 export interface OfferRequest {
     id: string;
     name: string;
-    /** Other names by which a request may refer to the row. */
-    aliases?: Array<string>;
-    note?: string;
-    sources: Array<Citation>;
     /** Provider that rents the instance out. */
     provider: string;
     /** Region, as the provider names it. */
     region?: string;
-    /** Part of the region that the price applies to, if prices differ within the region. */
-    zone?: string;
-    /** The provider's name of the instance. */
-    instance_type?: string;
     /** Accelerator of the catalog. */
     accelerator_id: string;
     /** Accelerators of one instance. */
@@ -6385,6 +6377,16 @@ export interface OfferRequest {
      * its hours. Left out if the commitment states its parts.
      */
     price_per_instance_hour?: MoneyInput;
+    /** Date of the price. */
+    as_of: string;
+    sources: Array<Citation>;
+    /** Other names by which a request may refer to the row. */
+    aliases?: Array<string>;
+    note?: string;
+    /** Part of the region that the price applies to, if prices differ within the region. */
+    zone?: string;
+    /** The provider's name of the instance. */
+    instance_type?: string;
     /** Length and parts of a reserved or committed term, or of a capacity block. */
     commitment?: OfferCommitment;
     /** Increment that use is rounded up to. */
@@ -6393,8 +6395,6 @@ export interface OfferRequest {
     minimum_billed_seconds?: number;
     /** Parts that the price covers beside the accelerators. Left out if that is unknown. */
     includes?: Array<OfferInclusion>;
-    /** Date of the price. */
-    as_of: string;
     /** First day on which the price applies. */
     valid_from?: string;
     /** Last day, month or year in which the price applies. */
@@ -6462,6 +6462,11 @@ export interface OptimizerStepWork {
 export interface OverrunCharge {
     /** Name that no other charge of the revision has. */
     name: string;
+    kind: 'overrun';
+    /** Contracted capacity in kW. */
+    contract_kw: number;
+    /** Decimal number as text; credits are below zero. */
+    price: string;
     /**
      * Calendar months in which it is charged: energy by its time, all else by the month in which most days
      * of the billing period lie. Defaults to all months.
@@ -6471,11 +6476,6 @@ export interface OverrunCharge {
     hours_of_use_from?: number;
     /** Annual kWh for each kW of the annual peak below which it is charged; absent without a bound. */
     hours_of_use_below?: number;
-    kind: 'overrun';
-    /** Contracted capacity in kW. */
-    contract_kw: number;
-    /** Decimal number as text; credits are below zero. */
-    price: string;
     /** Factor of the contracted capacity above which demand is charged. */
     tolerance?: number;
     /** Minutes over which demand is averaged. Defaults to the intervals of the load. */
@@ -6574,10 +6574,15 @@ export interface ParallelismInput {
     pipeline?: number;
     /** Replicas that each take a share of the batch. */
     data?: number;
-    /** Devices that share each sequence. */
-    context?: number;
     /** Replicas that the experts are spread over. */
     expert?: number;
+    /** Devices that share each sequence. */
+    context?: number;
+    /**
+     * Part of the training state that is sharded over the replicas. Defaults to the way of the framework,
+     * else to the fastest that fits, else to none.
+     */
+    sharding?: Sharding;
     /**
      * Devices that each expert of a served model is divided over, out of the tensor x expert devices that
      * hold all experts. Defaults to `tensor`.
@@ -6588,11 +6593,6 @@ export interface ParallelismInput {
      * framework, else to the fastest way that fits, else to false.
      */
     sequence_parallel?: boolean;
-    /**
-     * Part of the training state that is sharded over the replicas. Defaults to the way of the framework,
-     * else to the fastest that fits, else to none.
-     */
-    sharding?: Sharding;
     /** Devices that together hold one copy of the state. Required for hybrid sharding. */
     sharding_group_size?: number;
     /**
@@ -6734,10 +6734,10 @@ export type PlanConstraint = 'precision' | 'devices' | 'heads' | 'blocks' | 'exp
 export interface PlanConstraints {
     /** Highest cost of the run. */
     budget?: MoneyInput;
-    /** Longest duration of a training run, interruptions included. */
-    duration_seconds?: number;
     /** Latest end of a training run. Needs `starts_at` or `window`. */
     finish_by?: string;
+    /** Longest duration of a training run, interruptions included. */
+    duration_seconds?: number;
     /** Largest number of devices. */
     accelerator_count?: number;
     /** Providers whose offers are considered. Defaults to all providers of the catalog. */
@@ -6808,11 +6808,13 @@ export interface PlanRequest {
     goal: PlanGoal;
     /** Constraints of the configurations. */
     constraints?: PlanConstraints;
-    search?: PlanSearch;
     /** Machines that are already available. */
     owned?: Array<OwnedNodes>;
     /** Devices that can be rented on terms that are no offer of the catalog. */
     rented?: Array<RentedDevices>;
+    search?: PlanSearch;
+    /** Start of the run. */
+    starts_at?: string;
     /** Buildings of rented devices by region. */
     sites?: Array<RegionSite>;
     /** Building of rented devices in other regions. */
@@ -6821,8 +6823,6 @@ export interface PlanRequest {
     storage?: StorageInput;
     /** Price of data that leave the provider. */
     egress?: EgressInput;
-    /** Start of the run. */
-    starts_at?: string;
     /** Possible starts of the run. The best one is chosen for each configuration. */
     window?: StartWindow;
     /**
@@ -6962,12 +6962,14 @@ export interface PlanSearch {
      * nodes of a supply. A service takes the fewest devices that meet its service levels.
      */
     accelerator_counts?: Array<number>;
+    /** Set to false to leave out the offers of the catalog, beside `owned` and `rented`. */
+    offers?: boolean;
+    /** Most ranked rows. */
+    rows?: number;
     /** Settings of a training workload to search. */
     training?: TrainingSearch;
     /** Settings of a service to search. */
     serving?: ServingSearch;
-    /** Set to false to leave out the offers of the catalog, beside `owned` and `rented`. */
-    offers?: boolean;
     /**
      * Interruptions of spot devices of the catalog. Without it, spot offers are considered only if
      * `purchase_options` of the constraints names spot, at the rent of a run without interruptions.
@@ -6980,8 +6982,6 @@ export interface PlanSearch {
     depth?: number;
     /** Most ranked rows of one supply, to leave room for others. A Pareto set ignores the limit. */
     rows_per_supply?: number;
-    /** Most ranked rows. */
-    rows?: number;
 }
 
 /** Change of an assumption that changes the first row. Changes up and down are reported separately. */
@@ -7196,40 +7196,40 @@ export interface PowerCapEstimateRequest {
     workload: WorkloadInput;
     /** Cluster that the workload runs on. */
     cluster: ClusterInput;
-    /** Layout of the workload over the devices. Defaults to a sensible layout, which the answer states. */
-    parallelism?: ParallelismInput;
-    /** Source of the efficiency of the devices. Defaults to measured runs. */
-    efficiency?: EfficiencyInput;
+    /** Building that houses the run. Without it electricity and carbon are gaps. */
+    site?: RunSiteInput;
     /** Terms and price of renting the devices. */
     rental?: Rental;
     /** Price of buying the devices. */
     purchase?: Purchase;
+    /** Start of the run. */
+    starts_at?: string;
+    /** Highest power of each device, one for each cap to compare. */
+    power_caps_watts: Array<number>;
+    /** Layout of the workload over the devices. Defaults to a sensible layout, which the answer states. */
+    parallelism?: ParallelismInput;
+    /** Source of the efficiency of the devices. Defaults to measured runs. */
+    efficiency?: EfficiencyInput;
     /** Price of storing data and checkpoints. */
     storage?: StorageInput;
     /** Price of data that leave the provider. */
     egress?: EgressInput;
     /**
      * Token prices of the catalog to compare with the cost of a served model. Defaults to those of the
-     * model.
+     * model that are at most a year older than the newest of the catalog.
      */
     token_price_ids?: Array<string>;
-    /** Start of the run. */
-    starts_at?: string;
     /**
      * Currency of the totals, at the exchange rates of the catalog. Defaults to the currency of the
      * prices, which then must all have the same one.
      */
     currency_code?: string;
-    /** Building that houses the run. Without it electricity and carbon are gaps. */
-    site?: RunSiteInput;
     /** Power of the run over time. */
     load_profile?: RunLoadInput;
     /** Measured energy of the run, in place of the estimate. */
     measured?: MeasuredEnergyInput;
     /** Emissions of making the machines. */
     embodied?: EmbodiedEmissionsInput;
-    /** Highest power of each device, one for each cap to compare. */
-    power_caps_watts: Array<number>;
 }
 
 /** The run with one power cap. */
@@ -7435,6 +7435,11 @@ export interface Quote {
     requests: QuoteEstimateRequests;
     /** Answers to the requests. */
     answers: QuoteEstimates;
+    /**
+     * Cheaper ways to the same work, the cheapest first, at most one of a kind. Absent from versions of
+     * earlier releases of the service, which did not look for any.
+     */
+    alternatives?: Array<QuoteAlternative>;
     /** Rows of the catalog that the answers rest on, with their prices. */
     inputs: Array<QuotedRow>;
     /** Revision of the catalog that was read. */
@@ -7503,6 +7508,26 @@ export interface QuoteActuals {
     /** Figures that are absent, and why. */
     gaps: Array<EstimateGap>;
 }
+
+/** A cheaper way to the same work, computed under the same catalog. */
+export interface QuoteAlternative {
+    /** Fewer devices of the same kind, another offer of the same devices, or tokens at a list price. */
+    kind: QuoteAlternativeKind;
+    /** Sentence for a reader. */
+    detail: string;
+    /** Amount to be paid for it, comparable with the total of the headlines. */
+    total: MoneyQuantity;
+    /** Number of devices that serve the load, for `fewer_devices`. */
+    accelerator_count?: number;
+    /** Id of the offer, for `other_offer`. */
+    offer_id?: string;
+    /** Id of the token price, for `token_price`. */
+    token_price_id?: string;
+    /** Provider of the offer or of the tokens. */
+    provider?: string;
+}
+
+export type QuoteAlternativeKind = 'fewer_devices' | 'other_offer' | 'token_price';
 
 /** New version of a quote that replaces the submitted one. */
 export interface QuoteAmendmentRequest {
@@ -8017,8 +8042,6 @@ export interface RentCostBreakdown {
 export interface Rental {
     /** Price of one device for an hour. */
     price_per_device_hour?: MoneyInput;
-    /** Range of the price. The interval of the total includes it. */
-    price_range?: PriceRange;
     /** Id of an offer of the catalog. */
     offer_id?: string;
     /**
@@ -8026,6 +8049,10 @@ export interface Rental {
      * on_demand.
      */
     purchase_option?: string;
+    /** Terms of spot devices, which the provider may reclaim. */
+    spot?: SpotTerms;
+    /** Range of the price. The interval of the total includes it. */
+    price_range?: PriceRange;
     /**
      * Devices of an instance. An instance is rented whole, and devices that the run does not use are
      * charged too. Defaults to the value of the offer, and with a price to 1.
@@ -8033,8 +8060,6 @@ export interface Rental {
     devices_per_instance?: number;
     /** Billing of time. Defaults to the billing of the offer, else to exact time. */
     billing?: RentalBillingTerms;
-    /** Terms of spot devices, which the provider may reclaim. */
-    spot?: SpotTerms;
     /** Terms of devices that are paid for a term. */
     commitment?: CommitmentTerms;
     /** Terms of devices that are paid in whole blocks. */
@@ -8129,22 +8154,22 @@ export interface RolloutInput {
     prompt_tokens?: number;
     /** Mean tokens of a sequence that are generated. Defaults to the rest beside `prompt_tokens`. */
     response_tokens?: number;
-    /**
-     * Tokens of the longest response of a rollout; engines work until it ends. Defaults to
-     * `response_tokens`.
-     */
-    longest_response_tokens?: number;
     /** Sequences that begin with the same prompt (the group of grpo). Defaults to 8 for grpo, else to 1. */
     samples_per_prompt?: number;
-    /** Optimizer steps of one rollout: its sequences over the global batch. */
-    steps_per_rollout?: number;
-    /** Number of times that each sequence of a rollout is trained on. */
-    epochs?: number;
     /**
      * `colocated` if the devices that train also generate, in turn; `separate` if other devices of the
      * cluster do.
      */
     placement?: 'colocated' | 'separate';
+    /**
+     * Tokens of the longest response of a rollout; engines work until it ends. Defaults to
+     * `response_tokens`.
+     */
+    longest_response_tokens?: number;
+    /** Optimizer steps of one rollout: its sequences over the global batch. */
+    steps_per_rollout?: number;
+    /** Number of times that each sequence of a rollout is trained on. */
+    epochs?: number;
     /**
      * Devices of the cluster that generate and do not train. Required for the placement `separate`, and
      * allowed only there.
@@ -8207,6 +8232,18 @@ export type RunScale = 'single_device' | 'single_node' | 'cluster';
 
 /** The building that houses the run. Figures given here replace those of `site_id`. */
 export interface RunSiteInput {
+    /** Id of a site of the catalog. */
+    site_id?: string;
+    /** Power usage effectiveness: energy of the facility over energy of the IT equipment. */
+    pue?: number;
+    /** Price of electricity. */
+    electricity?: ElectricityPriceInput;
+    /** Emissions of each kWh at the meter. */
+    carbon_intensity_kg_co2e_per_kwh?: number;
+    /** Id of a grid of the catalog. */
+    grid_id?: string;
+    /** Time zone of the site, by which a tariff is applied. Required with a tariff. */
+    time_zone?: string;
     /** Average intensity over time, in place of the intensity of the grid. Needs `starts_at`. */
     carbon_intensity_series?: CarbonIntensitySeriesInput;
     /** Factor of the average intensity, given or of the grid, to model a grid that changes. */
@@ -8229,20 +8266,8 @@ export interface RunSiteInput {
      * bandwidth to other nodes.
      */
     fabric_power_watts_per_device?: number;
-    /** Id of a site of the catalog. */
-    site_id?: string;
-    /** Power usage effectiveness: energy of the facility over energy of the IT equipment. */
-    pue?: number;
-    /** Price of electricity. */
-    electricity?: ElectricityPriceInput;
-    /** Time zone of the site, by which a tariff is applied. Required with a tariff. */
-    time_zone?: string;
     /** Load of the site's meter without the run. */
     baseline_load?: ConstantBaselineLoad | BaselineLoadSeries;
-    /** Id of a grid of the catalog. */
-    grid_id?: string;
-    /** Emissions of each kWh at the meter. */
-    carbon_intensity_kg_co2e_per_kwh?: number;
     /** Water that evaporates on the site per kWh of IT energy. */
     water_usage_effectiveness_liters_per_kwh?: number;
 }
@@ -8472,12 +8497,6 @@ export interface ServingEngineInput {
      * newest.
      */
     version?: string;
-    /** True if a decode step is launched as one graph, whose buffers take memory. */
-    cuda_graphs?: boolean;
-    /** True if kernels were compiled and selected before the first request of a run that begins cold. */
-    warmed_up?: boolean;
-    /** Tokens of one block of the KV cache. Defaults to the value of the engine, else 16. */
-    block_tokens?: number;
     /**
      * Most requests of one replica in one iteration. Defaults to the value of the engine by version and
      * device.
@@ -8485,6 +8504,12 @@ export interface ServingEngineInput {
     max_num_seqs?: number;
     /** Most tokens of one iteration. Defaults to the value of the engine by version and device, else 8192. */
     max_batched_tokens?: number;
+    /** True if a decode step is launched as one graph, whose buffers take memory. */
+    cuda_graphs?: boolean;
+    /** True if kernels were compiled and selected before the first request of a run that begins cold. */
+    warmed_up?: boolean;
+    /** Tokens of one block of the KV cache. Defaults to the value of the engine, else 16. */
+    block_tokens?: number;
     /**
      * Longest sequence that the engine is started for. If the cache is not paged (llama.cpp,
      * transformers), each request takes all of it. Defaults to the length of the model, or without a paged
@@ -8587,6 +8612,17 @@ export interface SimulatedSolver {
 
 /** A site of the catalog. */
 export interface Site {
+    id: string;
+    name: string;
+    /** Power usage effectiveness: energy of the facility over energy of the IT equipment. */
+    pue: number;
+    /** Grid that the site draws from. */
+    grid_id?: string;
+    /** Tariff of the catalog that the site's electricity is billed by. */
+    tariff_id?: string;
+    /** IANA name of the site's time zone. */
+    time_zone?: string;
+    sources: Array<Citation>;
     /** Number of this version of the row; the ETag of the resource. */
     version: number;
     /** Catalog revision of this version. */
@@ -8594,22 +8630,11 @@ export interface Site {
     /** `shipped` if the row ships with the service, `tenant` if it is a row of the tenant. */
     origin: RowOrigin;
     created_at: string;
-    id: string;
-    name: string;
     /** Other names by which a request may refer to the row. */
     aliases?: Array<string>;
     note?: string;
-    sources: Array<Citation>;
-    /** Power usage effectiveness: energy of the facility over energy of the IT equipment. */
-    pue: number;
-    /** Grid that the site draws from. */
-    grid_id?: string;
     /** Water that evaporates on the site for each kWh of IT energy. */
     water_usage_effectiveness_liters_per_kwh?: number;
-    /** Tariff of the catalog that the site's electricity is billed by. */
-    tariff_id?: string;
-    /** IANA name of the site's time zone. */
-    time_zone?: string;
 }
 
 /** A building that could house the run. */
@@ -8666,25 +8691,27 @@ export interface SiteComparisonRequest {
     workload: WorkloadInput;
     /** Cluster that the workload runs on. */
     cluster: ClusterInput;
-    /** Layout of the workload over the devices. Defaults to a sensible layout, which the answer states. */
-    parallelism?: ParallelismInput;
-    /** Source of the efficiency of the devices. Defaults to measured runs. */
-    efficiency?: EfficiencyInput;
+    /** Buildings to compare. They replace `site`. */
+    sites: Array<SiteChoice>;
     /** Terms and price of renting the devices. */
     rental?: Rental;
     /** Price of buying the devices. */
     purchase?: Purchase;
+    /** Start of the run. */
+    starts_at?: string;
+    /** Layout of the workload over the devices. Defaults to a sensible layout, which the answer states. */
+    parallelism?: ParallelismInput;
+    /** Source of the efficiency of the devices. Defaults to measured runs. */
+    efficiency?: EfficiencyInput;
     /** Price of storing data and checkpoints. */
     storage?: StorageInput;
     /** Price of data that leave the provider. */
     egress?: EgressInput;
     /**
      * Token prices of the catalog to compare with the cost of a served model. Defaults to those of the
-     * model.
+     * model that are at most a year older than the newest of the catalog.
      */
     token_price_ids?: Array<string>;
-    /** Start of the run. */
-    starts_at?: string;
     /**
      * Currency of the totals, at the exchange rates of the catalog. Defaults to the currency of the
      * prices, which then must all have the same one.
@@ -8698,8 +8725,6 @@ export interface SiteComparisonRequest {
     measured?: MeasuredEnergyInput;
     /** Emissions of making the machines. */
     embodied?: EmbodiedEmissionsInput;
-    /** Buildings to compare. They replace `site`. */
-    sites: Array<SiteChoice>;
 }
 
 /** A page of sites. */
@@ -8712,40 +8737,40 @@ export interface SitePage {
 /** Members to change, each as a whole; the others stay. Null removes a member that may be absent. */
 export interface SitePatch {
     name?: string;
-    /** Other names by which a request may refer to the row. */
-    aliases?: Array<string>;
-    note?: string | null;
-    sources?: Array<Citation>;
     /** Power usage effectiveness: energy of the facility over energy of the IT equipment. */
     pue?: number;
     /** Grid that the site draws from. */
     grid_id?: string | null;
-    /** Water that evaporates on the site for each kWh of IT energy. */
-    water_usage_effectiveness_liters_per_kwh?: number | null;
     /** Tariff of the catalog that the site's electricity is billed by. */
     tariff_id?: string | null;
     /** IANA name of the site's time zone. */
     time_zone?: string | null;
+    sources?: Array<Citation>;
+    /** Other names by which a request may refer to the row. */
+    aliases?: Array<string>;
+    note?: string | null;
+    /** Water that evaporates on the site for each kWh of IT energy. */
+    water_usage_effectiveness_liters_per_kwh?: number | null;
 }
 
 /** A building or a fleet of buildings. */
 export interface SiteRequest {
     id: string;
     name: string;
-    /** Other names by which a request may refer to the row. */
-    aliases?: Array<string>;
-    note?: string;
-    sources: Array<Citation>;
     /** Power usage effectiveness: energy of the facility over energy of the IT equipment. */
     pue: number;
     /** Grid that the site draws from. */
     grid_id?: string;
-    /** Water that evaporates on the site for each kWh of IT energy. */
-    water_usage_effectiveness_liters_per_kwh?: number;
     /** Tariff of the catalog that the site's electricity is billed by. */
     tariff_id?: string;
     /** IANA name of the site's time zone. */
     time_zone?: string;
+    sources: Array<Citation>;
+    /** Other names by which a request may refer to the row. */
+    aliases?: Array<string>;
+    note?: string;
+    /** Water that evaporates on the site for each kWh of IT energy. */
+    water_usage_effectiveness_liters_per_kwh?: number;
 }
 
 /** Location-based and embodied emissions over a functional unit (ISO/IEC 21031). */
@@ -8870,12 +8895,16 @@ export interface StartShiftEstimateRequest {
     workload: WorkloadInput;
     /** Cluster that the workload runs on. */
     cluster: ClusterInput;
+    /** Building that houses the run. Without it electricity and carbon are gaps. */
+    site?: RunSiteInput;
+    /** Possible starts of the run. */
+    window: StartWindow;
+    /** Terms and price of renting the devices. */
+    rental?: Rental;
     /** Layout of the workload over the devices. Defaults to a sensible layout, which the answer states. */
     parallelism?: ParallelismInput;
     /** Source of the efficiency of the devices. Defaults to measured runs. */
     efficiency?: EfficiencyInput;
-    /** Terms and price of renting the devices. */
-    rental?: Rental;
     /** Price of buying the devices. */
     purchase?: Purchase;
     /** Price of storing data and checkpoints. */
@@ -8884,7 +8913,7 @@ export interface StartShiftEstimateRequest {
     egress?: EgressInput;
     /**
      * Token prices of the catalog to compare with the cost of a served model. Defaults to those of the
-     * model.
+     * model that are at most a year older than the newest of the catalog.
      */
     token_price_ids?: Array<string>;
     /** Start of the run. */
@@ -8894,16 +8923,12 @@ export interface StartShiftEstimateRequest {
      * prices, which then must all have the same one.
      */
     currency_code?: string;
-    /** Building that houses the run. Without it electricity and carbon are gaps. */
-    site?: RunSiteInput;
     /** Power of the run over time. */
     load_profile?: RunLoadInput;
     /** Measured energy of the run, in place of the estimate. */
     measured?: MeasuredEnergyInput;
     /** Emissions of making the machines. */
     embodied?: EmbodiedEmissionsInput;
-    /** Possible starts of the run. */
-    window: StartWindow;
 }
 
 /** Possible starts of the run. */
@@ -9134,8 +9159,8 @@ export interface SummaryRequest {
     /** Model of the catalog, by any of its names. */
     model: string;
     /**
-     * Accelerators: `<count>x<name>` with any name of an accelerator, or of an instance of a cloud, whose
-     * accelerators are counted. Without a count there is one.
+     * Accelerators: `<count>x<name>` with any name of an accelerator, or of an instance of a cloud or a
+     * slice of TPUs, whose accelerators are counted. Without a count there is one.
      */
     hardware: string;
     /** Purpose of the hardware. Defaults to serving. */
@@ -9180,6 +9205,17 @@ export interface SummaryUsers {
 
 /** A tariff of the catalog. */
 export interface Tariff {
+    id: string;
+    name: string;
+    /** Company that charges by the tariff. */
+    utility?: string;
+    /** Currency of every price (ISO 4217). */
+    currency_code: string;
+    /** IANA name of the local clock, such as America/Los_Angeles. */
+    time_zone: string;
+    /** Charges by the day from which they are in force, ascending. */
+    revisions: Array<TariffRevision>;
+    sources: Array<Citation>;
     /** Number of this version of the row; the ETag of the resource. */
     version: number;
     /** Catalog revision of this version. */
@@ -9187,18 +9223,9 @@ export interface Tariff {
     /** `shipped` if the row ships with the service, `tenant` if it is a row of the tenant. */
     origin: RowOrigin;
     created_at: string;
-    id: string;
-    name: string;
     /** Other names by which a request may refer to the row. */
     aliases?: Array<string>;
     note?: string;
-    sources: Array<Citation>;
-    /** Currency of every price (ISO 4217). */
-    currency_code: string;
-    /** IANA name of the local clock, such as America/Los_Angeles. */
-    time_zone: string;
-    /** Charges by the day from which they are in force, ascending. */
-    revisions: Array<TariffRevision>;
     /** Local days that windows treat as holidays. */
     holidays?: Array<string>;
     /** Share that raises kWh and kW of a load that is metered behind the customer's transformer. */
@@ -9207,8 +9234,6 @@ export interface Tariff {
     hours_of_use_minimum?: number;
     /** Terms that no charge can express: shown as warnings. */
     notes?: Array<string>;
-    /** Company that charges by the tariff. */
-    utility?: string;
 }
 
 /** The bill of a load. Each line is rounded once, half to even, to the minor unit of the currency. */
@@ -9290,16 +9315,18 @@ export interface TariffPage {
 /** Members to change, each as a whole; the others stay. Null removes a member that may be absent. */
 export interface TariffPatch {
     name?: string;
-    /** Other names by which a request may refer to the row. */
-    aliases?: Array<string>;
-    note?: string | null;
-    sources?: Array<Citation>;
+    /** Company that charges by the tariff. */
+    utility?: string | null;
     /** Currency of every price (ISO 4217). */
     currency_code?: string;
     /** IANA name of the local clock, such as America/Los_Angeles. */
     time_zone?: string;
     /** Charges by the day from which they are in force, ascending. */
     revisions?: Array<TariffRevision>;
+    sources?: Array<Citation>;
+    /** Other names by which a request may refer to the row. */
+    aliases?: Array<string>;
+    note?: string | null;
     /** Local days that windows treat as holidays. */
     holidays?: Array<string>;
     /** Share that raises kWh and kW of a load that is metered behind the customer's transformer. */
@@ -9308,8 +9335,6 @@ export interface TariffPatch {
     hours_of_use_minimum?: number;
     /** Terms that no charge can express: shown as warnings. */
     notes?: Array<string>;
-    /** Company that charges by the tariff. */
-    utility?: string | null;
 }
 
 /** The hours of a charge that share a ladder of tiers. The periods of one charge do not overlap. */
@@ -9338,16 +9363,18 @@ export type TariffReference = CatalogTariff | SpecifiedTariff;
 export interface TariffRequest {
     id: string;
     name: string;
-    /** Other names by which a request may refer to the row. */
-    aliases?: Array<string>;
-    note?: string;
-    sources: Array<Citation>;
+    /** Company that charges by the tariff. */
+    utility?: string;
     /** Currency of every price (ISO 4217). */
     currency_code: string;
     /** IANA name of the local clock, such as America/Los_Angeles. */
     time_zone: string;
     /** Charges by the day from which they are in force, ascending. */
     revisions: Array<TariffRevision>;
+    sources: Array<Citation>;
+    /** Other names by which a request may refer to the row. */
+    aliases?: Array<string>;
+    note?: string;
     /** Local days that windows treat as holidays. */
     holidays?: Array<string>;
     /** Share that raises kWh and kW of a load that is metered behind the customer's transformer. */
@@ -9356,8 +9383,6 @@ export interface TariffRequest {
     hours_of_use_minimum?: number;
     /** Terms that no charge can express: shown as warnings. */
     notes?: Array<string>;
-    /** Company that charges by the tariff. */
-    utility?: string;
 }
 
 /** The charges in force from a local day on, until the next revision. */
@@ -9668,19 +9693,8 @@ export interface TokenListPrice {
 
 /** A token price of the catalog. */
 export interface TokenPrice {
-    /** Number of this version of the row; the ETag of the resource. */
-    version: number;
-    /** Catalog revision of this version. */
-    revision: number;
-    /** `shipped` if the row ships with the service, `tenant` if it is a row of the tenant. */
-    origin: RowOrigin;
-    created_at: string;
     id: string;
     name: string;
-    /** Other names by which a request may refer to the row. */
-    aliases?: Array<string>;
-    note?: string;
-    sources: Array<Citation>;
     /** Provider that serves the model. */
     provider: string;
     /** The provider's name of the model. */
@@ -9691,10 +9705,21 @@ export interface TokenPrice {
     input_price_per_million_tokens: MoneyInput;
     /** Price of a million generated tokens. */
     output_price_per_million_tokens: MoneyInput;
-    /** Price of a million input tokens that are found in a cache. */
-    cached_input_price_per_million_tokens?: MoneyInput;
     /** Date of the price. */
     as_of: string;
+    sources: Array<Citation>;
+    /** Number of this version of the row; the ETag of the resource. */
+    version: number;
+    /** Catalog revision of this version. */
+    revision: number;
+    /** `shipped` if the row ships with the service, `tenant` if it is a row of the tenant. */
+    origin: RowOrigin;
+    created_at: string;
+    /** Other names by which a request may refer to the row. */
+    aliases?: Array<string>;
+    note?: string;
+    /** Price of a million input tokens that are found in a cache. */
+    cached_input_price_per_million_tokens?: MoneyInput;
     /** Reason why the price may be wrong. */
     doubt?: string;
 }
@@ -9727,10 +9752,6 @@ export interface TokenPricePage {
 /** Members to change, each as a whole; the others stay. Null removes a member that may be absent. */
 export interface TokenPricePatch {
     name?: string;
-    /** Other names by which a request may refer to the row. */
-    aliases?: Array<string>;
-    note?: string | null;
-    sources?: Array<Citation>;
     /** Provider that serves the model. */
     provider?: string;
     /** The provider's name of the model. */
@@ -9741,10 +9762,14 @@ export interface TokenPricePatch {
     input_price_per_million_tokens?: MoneyInput;
     /** Price of a million generated tokens. */
     output_price_per_million_tokens?: MoneyInput;
-    /** Price of a million input tokens that are found in a cache. */
-    cached_input_price_per_million_tokens?: MoneyInput | null;
     /** Date of the price. */
     as_of?: string;
+    sources?: Array<Citation>;
+    /** Other names by which a request may refer to the row. */
+    aliases?: Array<string>;
+    note?: string | null;
+    /** Price of a million input tokens that are found in a cache. */
+    cached_input_price_per_million_tokens?: MoneyInput | null;
     /** Reason why the price may be wrong. */
     doubt?: string | null;
 }
@@ -9753,10 +9778,6 @@ export interface TokenPricePatch {
 export interface TokenPriceRequest {
     id: string;
     name: string;
-    /** Other names by which a request may refer to the row. */
-    aliases?: Array<string>;
-    note?: string;
-    sources: Array<Citation>;
     /** Provider that serves the model. */
     provider: string;
     /** The provider's name of the model. */
@@ -9767,10 +9788,14 @@ export interface TokenPriceRequest {
     input_price_per_million_tokens: MoneyInput;
     /** Price of a million generated tokens. */
     output_price_per_million_tokens: MoneyInput;
-    /** Price of a million input tokens that are found in a cache. */
-    cached_input_price_per_million_tokens?: MoneyInput;
     /** Date of the price. */
     as_of: string;
+    sources: Array<Citation>;
+    /** Other names by which a request may refer to the row. */
+    aliases?: Array<string>;
+    note?: string;
+    /** Price of a million input tokens that are found in a cache. */
+    cached_input_price_per_million_tokens?: MoneyInput;
     /** Reason why the price may be wrong. */
     doubt?: string;
 }
@@ -9810,6 +9835,12 @@ export interface TrainingSearch {
      * model.
      */
     pipeline?: Array<number>;
+    /** Shardings of the training state. Defaults to none, zero_1 and zero_3. */
+    shardings?: Array<Sharding>;
+    /** Micro-batch sizes. Defaults to 1, 2, 4 and 8, and the size of the workload. */
+    micro_batch_sizes?: Array<number>;
+    /** Precisions that are allowed. Defaults to the precision of the workload. */
+    precisions?: Array<TrainingPrecision>;
     /**
      * Numbers of devices that share a sequence. Defaults to 1, and to powers of 2 for sequences of 32,768
      * tokens and more.
@@ -9819,20 +9850,14 @@ export interface TrainingSearch {
     expert?: Array<number>;
     /** Settings of sequence parallelism. Defaults to true where `tensor` is above 1. */
     sequence_parallel?: Array<boolean>;
-    /** Shardings of the training state. Defaults to none, zero_1 and zero_3. */
-    shardings?: Array<Sharding>;
     /** Sizes of a sharding group under hybrid sharding. Defaults to the devices of a node. */
     sharding_group_sizes?: Array<number>;
     /** Pipeline schedules. Defaults to one_f_one_b and interleaved. */
     pipeline_schedules?: Array<PipelineSchedule>;
     /** Virtual stages under the interleaved schedule. Defaults to 2 and 4. */
     virtual_stages?: Array<number>;
-    /** Micro-batch sizes. Defaults to 1, 2, 4 and 8, and the size of the workload. */
-    micro_batch_sizes?: Array<number>;
     /** Recomputation strategies. Defaults to none, selective and full. */
     recomputations?: Array<RecomputationInput>;
-    /** Precisions that are allowed. Defaults to the precision of the workload. */
-    precisions?: Array<TrainingPrecision>;
 }
 
 /** Location of a part of the training state. */
@@ -9872,34 +9897,49 @@ export interface TrainingWorkloadInput {
     kind: 'training';
     /** Tokens per sequence, including those of its pictures. Models without tokens do not use it. */
     sequence_length?: number;
-    /** Content of a sample beside its tokens: sizes of pictures and videos, and the input of an encoder. */
-    sample?: SampleInput;
-    /**
-     * Sequences or other samples that a data-parallel replica processes at a time. For dpo, simpo and
-     * orpo: pairs of them. Defaults to the fastest that fits if the layout is open, else to 1.
-     */
-    micro_batch_size?: number;
+    /** Tokens of the whole run. */
+    total_tokens?: number;
     /**
      * Sequences per optimizer step over all replicas. Defaults to the batch of published runs of this kind
      * if there is a cluster and the question states neither micro-batch nor micro-batches.
      */
     global_batch_size?: number;
     /**
-     * Micro-batches per optimizer step. Defaults to the number that follows from the global batch size.
-     * With a micro-batch alone it is 1, or four for each pipeline stage.
+     * Sequences or other samples that a data-parallel replica processes at a time. For dpo, simpo and
+     * orpo: pairs of them. Defaults to the fastest that fits if the layout is open, else to 1.
      */
-    gradient_accumulation_steps?: number;
+    micro_batch_size?: number;
     /**
      * Number format of training. All but fp32, tf32 and pure_bf16 keep an FP32 master copy in the way of
      * the framework. Defaults to bf16; on an accelerator without a bf16 rate to fp16, then to fp32.
      */
     precision?: TrainingPrecision;
+    /** Optimizer, which sets the state that is kept for each parameter. */
+    optimizer?: Optimizer;
+    /**
+     * Activations that the backward pass recomputes. Defaults to the way of the framework, else to the
+     * fastest strategy that fits.
+     */
+    recomputation?: RecomputationInput;
+    /** Parameters that are trained. Defaults to all. */
+    adaptation?: AdaptationInput;
+    /**
+     * Objective that the loss is taken on. Pretraining and supervised cost the same; dpo and distillation
+     * also run a frozen model; ppo and grpo generate their sequences and score them; ppo also trains a
+     * critic.
+     */
+    objective?: TrainingObjective;
+    /** Content of a sample beside its tokens: sizes of pictures and videos, and the input of an encoder. */
+    sample?: SampleInput;
+    /**
+     * Micro-batches per optimizer step. Defaults to the number that follows from the global batch size.
+     * With a micro-batch alone it is 1, or four for each pipeline stage.
+     */
+    gradient_accumulation_steps?: number;
     /** Format that gradients are kept in. Defaults to the format of the precision and the framework. */
     gradient_precision?: FloatPrecision;
     /** Format of the optimizer's states. Defaults to the format of the precision. */
     optimizer_state_precision?: FloatPrecision;
-    /** Optimizer, which sets the state that is kept for each parameter. */
-    optimizer?: Optimizer;
     /** Rank of the projection of galore. */
     optimizer_rank?: number;
     /**
@@ -9927,19 +9967,6 @@ export interface TrainingWorkloadInput {
      * (`narrow`), in eight parts (`chunked`), or without storing logits (`fused`).
      */
     loss?: LossImplementation;
-    /**
-     * Activations that the backward pass recomputes. Defaults to the way of the framework, else to the
-     * fastest strategy that fits.
-     */
-    recomputation?: RecomputationInput;
-    /** Parameters that are trained. Defaults to all. */
-    adaptation?: AdaptationInput;
-    /**
-     * Objective that the loss is taken on. Pretraining and supervised cost the same; dpo and distillation
-     * also run a frozen model; ppo and grpo generate their sequences and score them; ppo also trains a
-     * critic.
-     */
-    objective?: TrainingObjective;
     /** Parameters of the teacher of a distillation. Defaults to those of the model. */
     teacher_parameter_count?: number;
     /**
@@ -9968,8 +9995,6 @@ export interface TrainingWorkloadInput {
     reliability?: ReliabilityInput;
     /** Learning rate for hints. Without it hints scale the rate of one data-parallel replica. */
     learning_rate?: LearningRateInput;
-    /** Tokens of the whole run. */
-    total_tokens?: number;
     /** Optimizer steps of the whole run. */
     total_steps?: number;
     /** Sequences of the whole run. */
@@ -10025,15 +10050,15 @@ export interface UnplacedFleetWorkload {
 export interface UrdbTariffImportRequest {
     id: string;
     name: string;
-    /** Other names by which a request may refer to the row. */
-    aliases?: Array<string>;
-    note?: string;
-    sources: Array<Citation>;
     format: 'urdb_json';
     /** The parsed rate of version 8 or older, or the answer of the database with that rate in `items`. */
     urdb: Record<string, unknown>;
     /** IANA name of the local clock; a rate does not state it. */
     time_zone: string;
+    sources: Array<Citation>;
+    /** Other names by which a request may refer to the row. */
+    aliases?: Array<string>;
+    note?: string;
     /** Local days that windows treat as holidays; a rate has none. */
     holidays?: Array<string>;
     /** First local day of the charges. Defaults to the day of the rate, or to the first day there is. */
@@ -10094,42 +10119,42 @@ export interface UtilityBillBatchRequest {
 
 /** Request for the electricity of a run as FOCUS rows. */
 export interface UtilityBillExportRequest {
-    /** Id of the account that is charged. Defaults to the id of the tenant. */
-    billing_account_id?: string;
-    /** Name of the account. Defaults to its id. */
-    billing_account_name?: string;
     /** Model that is trained or served. */
     model: ModelReference;
     /** Work of the model. */
     workload: WorkloadInput;
     /** Cluster that the workload runs on. */
     cluster: ClusterInput;
-    /** Layout of the workload over the devices. Defaults to a sensible layout, which the answer states. */
-    parallelism?: ParallelismInput;
-    /** Source of the efficiency of the devices. Defaults to measured runs. */
-    efficiency?: EfficiencyInput;
+    /** Building that houses the run. Without it electricity and carbon are gaps. */
+    site?: RunSiteInput;
     /** Terms and price of renting the devices. */
     rental?: Rental;
     /** Price of buying the devices. */
     purchase?: Purchase;
+    /** Start of the run. */
+    starts_at?: string;
+    /** Id of the account that is charged. Defaults to the id of the tenant. */
+    billing_account_id?: string;
+    /** Name of the account. Defaults to its id. */
+    billing_account_name?: string;
+    /** Layout of the workload over the devices. Defaults to a sensible layout, which the answer states. */
+    parallelism?: ParallelismInput;
+    /** Source of the efficiency of the devices. Defaults to measured runs. */
+    efficiency?: EfficiencyInput;
     /** Price of storing data and checkpoints. */
     storage?: StorageInput;
     /** Price of data that leave the provider. */
     egress?: EgressInput;
     /**
      * Token prices of the catalog to compare with the cost of a served model. Defaults to those of the
-     * model.
+     * model that are at most a year older than the newest of the catalog.
      */
     token_price_ids?: Array<string>;
-    /** Start of the run. */
-    starts_at?: string;
     /**
      * Currency of the totals, at the exchange rates of the catalog. Defaults to the currency of the
      * prices, which then must all have the same one.
      */
     currency_code?: string;
-    /** Building that houses the run. Without it electricity and carbon are gaps. */
-    site?: RunSiteInput;
     /** Power of the run over time. */
     load_profile?: RunLoadInput;
     /** Measured energy of the run, in place of the estimate. */
@@ -10166,32 +10191,32 @@ export interface UtilityBillRequest {
     workload: WorkloadInput;
     /** Cluster that the workload runs on. */
     cluster: ClusterInput;
-    /** Layout of the workload over the devices. Defaults to a sensible layout, which the answer states. */
-    parallelism?: ParallelismInput;
-    /** Source of the efficiency of the devices. Defaults to measured runs. */
-    efficiency?: EfficiencyInput;
+    /** Building that houses the run. Without it electricity and carbon are gaps. */
+    site?: RunSiteInput;
     /** Terms and price of renting the devices. */
     rental?: Rental;
     /** Price of buying the devices. */
     purchase?: Purchase;
+    /** Start of the run. */
+    starts_at?: string;
+    /** Layout of the workload over the devices. Defaults to a sensible layout, which the answer states. */
+    parallelism?: ParallelismInput;
+    /** Source of the efficiency of the devices. Defaults to measured runs. */
+    efficiency?: EfficiencyInput;
     /** Price of storing data and checkpoints. */
     storage?: StorageInput;
     /** Price of data that leave the provider. */
     egress?: EgressInput;
     /**
      * Token prices of the catalog to compare with the cost of a served model. Defaults to those of the
-     * model.
+     * model that are at most a year older than the newest of the catalog.
      */
     token_price_ids?: Array<string>;
-    /** Start of the run. */
-    starts_at?: string;
     /**
      * Currency of the totals, at the exchange rates of the catalog. Defaults to the currency of the
      * prices, which then must all have the same one.
      */
     currency_code?: string;
-    /** Building that houses the run. Without it electricity and carbon are gaps. */
-    site?: RunSiteInput;
     /** Power of the run over time. */
     load_profile?: RunLoadInput;
     /** Measured energy of the run, in place of the estimate. */

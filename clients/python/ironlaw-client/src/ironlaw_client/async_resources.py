@@ -2719,12 +2719,6 @@ class AsyncQuotes(AsyncResource):
             )
         )
 
-    async def get_report(self, id: str, *, version: int | None = None) -> str:
-        """Returns a version of a quote as a self-contained page that reads on a phone and prints. Needs the
-        scope `quotes:read`.
-        """
-        return await self._ask(Call("GET", f"/v1/quotes/{quoted(id)}/report", query={"version": version}))
-
     async def get_focus(self, id: str, *, version: int | None = None) -> str:
         """Returns the charges of a version as CSV in the columns of FOCUS 1.2, tagged with the quote.
 
@@ -2797,6 +2791,14 @@ class AsyncQuotes(AsyncResource):
                 idempotency_key=idempotency_key or new_key(),
             )
         )
+
+    async def get_report(self, id: str, *, version: int | None = None) -> str:
+        """Returns a version of a quote as a self-contained page that reads on a phone and prints.
+
+        It names who approved or rejected the version, and when, to callers that may read approvals. Needs
+        the scope `quotes:read`.
+        """
+        return await self._ask(Call("GET", f"/v1/quotes/{quoted(id)}/report", query={"version": version}))
 
 
 class AsyncSessions(AsyncResource):

@@ -2711,12 +2711,6 @@ class Quotes(Resource):
             )
         )
 
-    def get_report(self, id: str, *, version: int | None = None) -> str:
-        """Returns a version of a quote as a self-contained page that reads on a phone and prints. Needs the
-        scope `quotes:read`.
-        """
-        return self._ask(Call("GET", f"/v1/quotes/{quoted(id)}/report", query={"version": version}))
-
     def get_focus(self, id: str, *, version: int | None = None) -> str:
         """Returns the charges of a version as CSV in the columns of FOCUS 1.2, tagged with the quote.
 
@@ -2789,6 +2783,14 @@ class Quotes(Resource):
                 idempotency_key=idempotency_key or new_key(),
             )
         )
+
+    def get_report(self, id: str, *, version: int | None = None) -> str:
+        """Returns a version of a quote as a self-contained page that reads on a phone and prints.
+
+        It names who approved or rejected the version, and when, to callers that may read approvals. Needs
+        the scope `quotes:read`.
+        """
+        return self._ask(Call("GET", f"/v1/quotes/{quoted(id)}/report", query={"version": version}))
 
 
 class Sessions(Resource):

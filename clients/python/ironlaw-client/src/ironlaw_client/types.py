@@ -9,6 +9,27 @@ from typing import Any, Literal, NotRequired, TypeAlias, TypedDict
 class Accelerator(TypedDict):
     """An accelerator of the catalog."""
 
+    id: str
+
+    name: str
+
+    vendor: str
+    """Manufacturer."""
+
+    memory_label_gb: NotRequired[float]
+    """Memory size on the label, in GB."""
+
+    memory_bandwidth_bytes_per_second: NotRequired[float]
+    """Peak bandwidth of its own memory."""
+
+    peak_flops_per_second: NotRequired[PeakRates]
+    """Dense rate by number format; tensor rates accumulate in FP32."""
+
+    power_limit_watts: NotRequired[float]
+    """Highest power that it draws."""
+
+    sources: list[Citation]
+
     version: int
     """Number of this version of the row; the ETag of the resource."""
 
@@ -20,19 +41,10 @@ class Accelerator(TypedDict):
 
     created_at: str
 
-    id: str
-
-    name: str
-
     aliases: NotRequired[list[str]]
     """Other names by which a request may refer to the row."""
 
     note: NotRequired[str]
-
-    sources: list[Citation]
-
-    vendor: str
-    """Manufacturer."""
 
     generation: NotRequired[str]
     """Architecture in lower case, such as hopper."""
@@ -43,9 +55,6 @@ class Accelerator(TypedDict):
     launched_on: NotRequired[str]
     """Date of the announcement or the first sale."""
 
-    memory_label_gb: NotRequired[float]
-    """Memory size on the label, in GB."""
-
     memory_label_reading: NotRequired[MemoryLabelReading]
     """Unit of the label: `binary` counts 2^30 bytes, `decimal` counts 10^9 bytes."""
 
@@ -54,15 +63,6 @@ class Accelerator(TypedDict):
 
     memory_reported_bytes: NotRequired[int]
     """Memory that the driver reports to a process."""
-
-    memory_bandwidth_bytes_per_second: NotRequired[float]
-    """Peak bandwidth of its own memory."""
-
-    peak_flops_per_second: NotRequired[PeakRates]
-    """Dense rate by number format; tensor rates accumulate in FP32."""
-
-    power_limit_watts: NotRequired[float]
-    """Highest power that it draws."""
 
     intra_node_link_id: NotRequired[str]
     """Link to the other accelerators of its node."""
@@ -102,15 +102,27 @@ class AcceleratorPatch(TypedDict):
 
     name: NotRequired[str]
 
+    vendor: NotRequired[str]
+    """Manufacturer."""
+
+    memory_label_gb: NotRequired[float | None]
+    """Memory size on the label, in GB."""
+
+    memory_bandwidth_bytes_per_second: NotRequired[float | None]
+    """Peak bandwidth of its own memory."""
+
+    peak_flops_per_second: NotRequired[PeakRates | None]
+    """Dense rate by number format; tensor rates accumulate in FP32."""
+
+    power_limit_watts: NotRequired[float | None]
+    """Highest power that it draws."""
+
+    sources: NotRequired[list[Citation]]
+
     aliases: NotRequired[list[str]]
     """Other names by which a request may refer to the row."""
 
     note: NotRequired[str | None]
-
-    sources: NotRequired[list[Citation]]
-
-    vendor: NotRequired[str]
-    """Manufacturer."""
 
     generation: NotRequired[str | None]
     """Architecture in lower case, such as hopper."""
@@ -121,9 +133,6 @@ class AcceleratorPatch(TypedDict):
     launched_on: NotRequired[str | None]
     """Date of the announcement or the first sale."""
 
-    memory_label_gb: NotRequired[float | None]
-    """Memory size on the label, in GB."""
-
     memory_label_reading: NotRequired[MemoryLabelReading | None]
     """Unit of the label: `binary` counts 2^30 bytes, `decimal` counts 10^9 bytes."""
 
@@ -132,15 +141,6 @@ class AcceleratorPatch(TypedDict):
 
     memory_reported_bytes: NotRequired[int | None]
     """Memory that the driver reports to a process."""
-
-    memory_bandwidth_bytes_per_second: NotRequired[float | None]
-    """Peak bandwidth of its own memory."""
-
-    peak_flops_per_second: NotRequired[PeakRates | None]
-    """Dense rate by number format; tensor rates accumulate in FP32."""
-
-    power_limit_watts: NotRequired[float | None]
-    """Highest power that it draws."""
 
     intra_node_link_id: NotRequired[str | None]
     """Link to the other accelerators of its node."""
@@ -177,15 +177,27 @@ class AcceleratorRequest(TypedDict):
 
     name: str
 
+    vendor: str
+    """Manufacturer."""
+
+    memory_label_gb: NotRequired[float]
+    """Memory size on the label, in GB."""
+
+    memory_bandwidth_bytes_per_second: NotRequired[float]
+    """Peak bandwidth of its own memory."""
+
+    peak_flops_per_second: NotRequired[PeakRates]
+    """Dense rate by number format; tensor rates accumulate in FP32."""
+
+    power_limit_watts: NotRequired[float]
+    """Highest power that it draws."""
+
+    sources: list[Citation]
+
     aliases: NotRequired[list[str]]
     """Other names by which a request may refer to the row."""
 
     note: NotRequired[str]
-
-    sources: list[Citation]
-
-    vendor: str
-    """Manufacturer."""
 
     generation: NotRequired[str]
     """Architecture in lower case, such as hopper."""
@@ -196,9 +208,6 @@ class AcceleratorRequest(TypedDict):
     launched_on: NotRequired[str]
     """Date of the announcement or the first sale."""
 
-    memory_label_gb: NotRequired[float]
-    """Memory size on the label, in GB."""
-
     memory_label_reading: NotRequired[MemoryLabelReading]
     """Unit of the label: `binary` counts 2^30 bytes, `decimal` counts 10^9 bytes."""
 
@@ -207,15 +216,6 @@ class AcceleratorRequest(TypedDict):
 
     memory_reported_bytes: NotRequired[int]
     """Memory that the driver reports to a process."""
-
-    memory_bandwidth_bytes_per_second: NotRequired[float]
-    """Peak bandwidth of its own memory."""
-
-    peak_flops_per_second: NotRequired[PeakRates]
-    """Dense rate by number format; tensor rates accumulate in FP32."""
-
-    power_limit_watts: NotRequired[float]
-    """Highest power that it draws."""
 
     intra_node_link_id: NotRequired[str]
     """Link to the other accelerators of its node."""
@@ -1948,15 +1948,6 @@ class BenchmarkMeasurement(TypedDict):
     library: str
     """Library that ran, such as cublasLt 13.0.2 or own kernel stream_copy."""
 
-    algorithm: NotRequired[str]
-    """Algorithm that the library chose."""
-
-    math_mode: NotRequired[str]
-    """Mode of the multiplications, such as tf32."""
-
-    accumulation: NotRequired[str]
-    """Type of the accumulator."""
-
     data: str
     """Distribution of the input, such as normal(0, 1)."""
 
@@ -1969,6 +1960,18 @@ class BenchmarkMeasurement(TypedDict):
     warmup_iterations: int
     """Number of executions of the warm-up."""
 
+    stop_reason: Literal["spread", "time_limit", "sample_limit", "single"]
+    """Reason that there are no more samples."""
+
+    algorithm: NotRequired[str]
+    """Algorithm that the library chose."""
+
+    math_mode: NotRequired[str]
+    """Mode of the multiplications, such as tf32."""
+
+    accumulation: NotRequired[str]
+    """Type of the accumulator."""
+
     inner_iterations: NotRequired[int]
     """Number of executions in one sample."""
 
@@ -1979,9 +1982,6 @@ class BenchmarkMeasurement(TypedDict):
     """Readings of a figure that is no time: bytes or watts."""
 
     discarded: NotRequired[list[DiscardedSamples]]
-
-    stop_reason: Literal["spread", "time_limit", "sample_limit", "single"]
-    """Reason that there are no more samples."""
 
     working_set_bytes: NotRequired[int]
     """Memory that one execution touches; 0 if it is not counted."""
@@ -2240,8 +2240,6 @@ class BenchmarkResultReceipt(TypedDict):
 class BenchmarkResultReport(TypedDict):
     """One repeat of one benchmark. Never changed once it is stored."""
 
-    schema_version: NotRequired[Literal[1]]
-
     result_id: str
     """UUIDv7 that the node makes."""
 
@@ -2286,12 +2284,6 @@ class BenchmarkResultReport(TypedDict):
     device: DeviceKind
     """Kind of device that was measured."""
 
-    accelerator_index: NotRequired[int]
-    """Index of the accelerator in the inventory; absent on a node without accelerators."""
-
-    concurrent_accelerators: NotRequired[int]
-    """Number of accelerators that were measured at the same time, this one included."""
-
     started_at: str
     """Start by the clock of the node."""
 
@@ -2304,11 +2296,19 @@ class BenchmarkResultReport(TypedDict):
     finished_monotonic_seconds: float
     """End by the same clock."""
 
-    clock_offset_seconds: NotRequired[float]
-    """Clock of the service minus the clock of the node."""
-
     status: BenchmarkResultStatus
     """Status of the repeat: `ok` has a measurement, every other status a failure."""
+
+    schema_version: NotRequired[Literal[1]]
+
+    accelerator_index: NotRequired[int]
+    """Index of the accelerator in the inventory; absent on a node without accelerators."""
+
+    concurrent_accelerators: NotRequired[int]
+    """Number of accelerators that were measured at the same time, this one included."""
+
+    clock_offset_seconds: NotRequired[float]
+    """Clock of the service minus the clock of the node."""
 
     failure: NotRequired[MeasurementFailure]
 
@@ -2825,17 +2825,8 @@ class BudgetRequest(TypedDict):
     name: str
     """Display name of the budget."""
 
-    note: NotRequired[str]
-    """Note on the budget."""
-
     amount: BudgetAmount
     """Amount of the budget. Its currency cannot change."""
-
-    thresholds: NotRequired[list[float]]
-    """Shares of the amount. When so much is committed or spent, an event is sent once."""
-
-    enforcement: NotRequired[BudgetEnforcement]
-    """Treatment of an approval that exceeds the budget: `block` refuses it, `warn` adds a warning."""
 
     id: str
     """Id of the budget."""
@@ -2848,6 +2839,15 @@ class BudgetRequest(TypedDict):
 
     ends_on: str
     """Last day of the period, UTC."""
+
+    note: NotRequired[str]
+    """Note on the budget."""
+
+    thresholds: NotRequired[list[float]]
+    """Shares of the amount. When so much is committed or spent, an event is sent once."""
+
+    enforcement: NotRequired[BudgetEnforcement]
+    """Treatment of an approval that exceeds the budget: `block` refuses it, `warn` adds a warning."""
 
 
 class BudgetSummary(TypedDict):
@@ -3353,6 +3353,11 @@ class ClusterInput(TypedDict):
     Defaults to the first.
     """
 
+    node_id: NotRequired[str]
+    """Id of a node of the tenant. Its measurements are preferred to those of other nodes of its kind. An
+    accelerator that is given by its figures has the measurements of this node.
+    """
+
     accelerators_per_node: NotRequired[int]
     """Accelerators of one node. Defaults to those of the system, else of the vendor's reference server,
     else 8.
@@ -3373,11 +3378,6 @@ class ClusterInput(TypedDict):
     """Power of a node without its accelerators. Defaults to a share of the power of the reference server."""
 
     host: NotRequired[HostInput]
-
-    node_id: NotRequired[str]
-    """Id of a node of the tenant. Its measurements are preferred to those of other nodes of its kind. An
-    accelerator that is given by its figures has the measurements of this node.
-    """
 
     driver_version: NotRequired[str]
     """Driver version of the accelerators. Measurements under the same major version are preferred to
@@ -3804,17 +3804,17 @@ class CostEstimateRequest(TypedDict):
     cluster: ClusterInput
     """Cluster that the workload runs on."""
 
-    parallelism: NotRequired[ParallelismInput]
-    """Layout of the workload over the devices. Defaults to a sensible layout, which the answer states."""
-
-    efficiency: NotRequired[EfficiencyInput]
-    """Source of the efficiency of the devices. Defaults to measured runs."""
-
     rental: NotRequired[Rental]
     """Terms and price of renting the devices."""
 
     purchase: NotRequired[Purchase]
     """Price of buying the devices."""
+
+    efficiency: NotRequired[EfficiencyInput]
+    """Source of the efficiency of the devices. Defaults to measured runs."""
+
+    parallelism: NotRequired[ParallelismInput]
+    """Layout of the workload over the devices. Defaults to a sensible layout, which the answer states."""
 
     storage: NotRequired[StorageInput]
     """Price of storing data and checkpoints."""
@@ -3824,7 +3824,7 @@ class CostEstimateRequest(TypedDict):
 
     token_price_ids: NotRequired[list[str]]
     """Token prices of the catalog to compare with the cost of a served model. Defaults to those of the
-    model.
+    model that are at most a year older than the newest of the catalog.
     """
 
     starts_at: NotRequired[str]
@@ -3839,12 +3839,6 @@ class CostEstimateRequest(TypedDict):
 class CostExportRequest(TypedDict):
     """Request for the charges of a run as FOCUS rows."""
 
-    billing_account_id: NotRequired[str]
-    """Id of the account that is charged. Defaults to the id of the tenant."""
-
-    billing_account_name: NotRequired[str]
-    """Name of the account. Defaults to its id."""
-
     model: ModelReference
     """Model that is trained or served."""
 
@@ -3854,17 +3848,26 @@ class CostExportRequest(TypedDict):
     cluster: ClusterInput
     """Cluster that the workload runs on."""
 
-    parallelism: NotRequired[ParallelismInput]
-    """Layout of the workload over the devices. Defaults to a sensible layout, which the answer states."""
-
-    efficiency: NotRequired[EfficiencyInput]
-    """Source of the efficiency of the devices. Defaults to measured runs."""
-
     rental: NotRequired[Rental]
     """Terms and price of renting the devices."""
 
     purchase: NotRequired[Purchase]
     """Price of buying the devices."""
+
+    efficiency: NotRequired[EfficiencyInput]
+    """Source of the efficiency of the devices. Defaults to measured runs."""
+
+    parallelism: NotRequired[ParallelismInput]
+    """Layout of the workload over the devices. Defaults to a sensible layout, which the answer states."""
+
+    starts_at: NotRequired[str]
+    """Start of the run."""
+
+    billing_account_id: NotRequired[str]
+    """Id of the account that is charged. Defaults to the id of the tenant."""
+
+    billing_account_name: NotRequired[str]
+    """Name of the account. Defaults to its id."""
 
     storage: NotRequired[StorageInput]
     """Price of storing data and checkpoints."""
@@ -3874,11 +3877,8 @@ class CostExportRequest(TypedDict):
 
     token_price_ids: NotRequired[list[str]]
     """Token prices of the catalog to compare with the cost of a served model. Defaults to those of the
-    model.
+    model that are at most a year older than the newest of the catalog.
     """
-
-    starts_at: NotRequired[str]
-    """Start of the run."""
 
     currency_code: NotRequired[str]
     """Currency of the totals, at the exchange rates of the catalog. Defaults to the currency of the
@@ -3966,23 +3966,23 @@ class DataPipelineEstimate(TypedDict):
 class DataPipelineInput(TypedDict):
     """Path of samples to the devices. A stage with too few figures is left out and reported as a gap."""
 
-    storage_bandwidth_bytes_per_second: NotRequired[float]
-    """Bandwidth of sequential reads from the storage, for the whole cluster."""
-
-    node_bandwidth_bytes_per_second: NotRequired[float]
-    """Highest read bandwidth of one node: of its network interface, or of a drive of its own."""
-
-    access_factor: NotRequired[float]
-    """Share of the bandwidth that the access pattern achieves: 1 in sequence, about 0.1 if shuffled."""
-
     stored_bytes_per_sample: NotRequired[float]
     """Bytes of a stored sequence or sample."""
+
+    storage_bandwidth_bytes_per_second: NotRequired[float]
+    """Bandwidth of sequential reads from the storage, for the whole cluster."""
 
     preprocessing_seconds_per_sample: NotRequired[float]
     """Time that one worker takes to prepare a sample."""
 
     worker_count: NotRequired[int]
     """Worker processes of each data-parallel replica."""
+
+    node_bandwidth_bytes_per_second: NotRequired[float]
+    """Highest read bandwidth of one node: of its network interface, or of a drive of its own."""
+
+    access_factor: NotRequired[float]
+    """Share of the bandwidth that the access pattern achieves: 1 in sequence, about 0.1 if shuffled."""
 
     prefetch: NotRequired[bool]
     """True if batches are prepared while the devices compute. Otherwise each step waits for all stages."""
@@ -4058,6 +4058,11 @@ class DemandCharge(TypedDict):
     name: str
     """Name that no other charge of the revision has."""
 
+    kind: Literal["demand"]
+
+    periods: list[TariffPricePeriod]
+    """Prices by the time of use."""
+
     months: NotRequired[list[int]]
     """Calendar months in which it is charged: energy by its time, all else by the month in which most days
     of the billing period lie. Defaults to all months.
@@ -4068,11 +4073,6 @@ class DemandCharge(TypedDict):
 
     hours_of_use_below: NotRequired[float]
     """Annual kWh for each kW of the annual peak below which it is charged; absent without a bound."""
-
-    kind: Literal["demand"]
-
-    periods: list[TariffPricePeriod]
-    """Prices by the time of use."""
 
     apparent: NotRequired[bool]
     """True if the charge is billed in kVA (kW divided by the power factor)."""
@@ -4970,11 +4970,11 @@ class EvidenceImportRequest(TypedDict):
     number of devices.
     """
 
-    parallelism: NotRequired[ParallelismInput]
-    """Layout of the model. Required on several devices if the file does not state it."""
-
     workload: NotRequired[WorkloadInput]
     """Workload that was measured, as far as the file does not state it: lengths, load, precision, engine."""
+
+    parallelism: NotRequired[ParallelismInput]
+    """Layout of the model. Required on several devices if the file does not state it."""
 
     collective: NotRequired[Collective]
     """Collective that was timed, if the file does not state it."""
@@ -5068,27 +5068,9 @@ class EvidenceWithdrawalRequest(TypedDict):
 class ExchangeRate(TypedDict):
     """An exchange rate of the catalog."""
 
-    version: int
-    """Number of this version of the row; the ETag of the resource."""
-
-    revision: int
-    """Catalog revision of this version."""
-
-    origin: RowOrigin
-    """`shipped` if the row ships with the service, `tenant` if it is a row of the tenant."""
-
-    created_at: str
-
     id: str
 
     name: str
-
-    aliases: NotRequired[list[str]]
-    """Other names by which a request may refer to the row."""
-
-    note: NotRequired[str]
-
-    sources: list[Citation]
 
     from_currency_code: str
     """Currency of the one unit that is converted (ISO 4217)."""
@@ -5101,6 +5083,24 @@ class ExchangeRate(TypedDict):
 
     as_of: str
     """Day of the rate. The rate applies until a newer one of the same pair."""
+
+    sources: list[Citation]
+
+    version: int
+    """Number of this version of the row; the ETag of the resource."""
+
+    revision: int
+    """Catalog revision of this version."""
+
+    origin: RowOrigin
+    """`shipped` if the row ships with the service, `tenant` if it is a row of the tenant."""
+
+    created_at: str
+
+    aliases: NotRequired[list[str]]
+    """Other names by which a request may refer to the row."""
+
+    note: NotRequired[str]
 
 
 class ExchangeRatePage(TypedDict):
@@ -5117,13 +5117,6 @@ class ExchangeRatePatch(TypedDict):
 
     name: NotRequired[str]
 
-    aliases: NotRequired[list[str]]
-    """Other names by which a request may refer to the row."""
-
-    note: NotRequired[str | None]
-
-    sources: NotRequired[list[Citation]]
-
     from_currency_code: NotRequired[str]
     """Currency of the one unit that is converted (ISO 4217)."""
 
@@ -5136,6 +5129,13 @@ class ExchangeRatePatch(TypedDict):
     as_of: NotRequired[str]
     """Day of the rate. The rate applies until a newer one of the same pair."""
 
+    sources: NotRequired[list[Citation]]
+
+    aliases: NotRequired[list[str]]
+    """Other names by which a request may refer to the row."""
+
+    note: NotRequired[str | None]
+
 
 class ExchangeRateRequest(TypedDict):
     """Value of one unit of a currency in another currency on a day."""
@@ -5143,13 +5143,6 @@ class ExchangeRateRequest(TypedDict):
     id: str
 
     name: str
-
-    aliases: NotRequired[list[str]]
-    """Other names by which a request may refer to the row."""
-
-    note: NotRequired[str]
-
-    sources: list[Citation]
 
     from_currency_code: str
     """Currency of the one unit that is converted (ISO 4217)."""
@@ -5162,6 +5155,13 @@ class ExchangeRateRequest(TypedDict):
 
     as_of: str
     """Day of the rate. The rate applies until a newer one of the same pair."""
+
+    sources: list[Citation]
+
+    aliases: NotRequired[list[str]]
+    """Other names by which a request may refer to the row."""
+
+    note: NotRequired[str]
 
 
 class ExcludedCharges(TypedDict):
@@ -5300,6 +5300,11 @@ class FixedCharge(TypedDict):
     name: str
     """Name that no other charge of the revision has."""
 
+    kind: Literal["fixed"]
+
+    price: str
+    """Decimal number as text; credits are below zero."""
+
     months: NotRequired[list[int]]
     """Calendar months in which it is charged: energy by its time, all else by the month in which most days
     of the billing period lie. Defaults to all months.
@@ -5310,11 +5315,6 @@ class FixedCharge(TypedDict):
 
     hours_of_use_below: NotRequired[float]
     """Annual kWh for each kW of the annual peak below which it is charged; absent without a bound."""
-
-    kind: Literal["fixed"]
-
-    price: str
-    """Decimal number as text; credits are below zero."""
 
     per: NotRequired[FixedChargePeriod]
     """Time that the price is for; of a yearly price, one twelfth is charged for each month."""
@@ -5761,16 +5761,10 @@ class FrontierPoint(TypedDict):
 class FrontierSearchInput(TypedDict):
     """Settings to search: layouts and concurrent requests; precisions and accelerators if listed."""
 
-    weight_formats: NotRequired[list[WeightFormatName]]
-    """Formats that the weights may be stored in. Defaults to the format of the workload."""
-
     weight_precisions: NotRequired[list[WeightPrecision]]
     """Precisions that the weights may have, beside `weight_formats`. Defaults to the precision of the
     workload.
     """
-
-    kv_cache_precisions: NotRequired[list[CachePrecision]]
-    """Formats that the KV cache may be stored in. Defaults to the format of the workload."""
 
     requests_per_replica: NotRequired[list[int]]
     """Concurrent requests on each replica. Defaults to each number from 1 to 32 and steps of 5% up to
@@ -5779,6 +5773,12 @@ class FrontierSearchInput(TypedDict):
 
     tensor: NotRequired[list[int]]
     """Tensor-parallel degrees. Defaults to those that divide the cluster."""
+
+    weight_formats: NotRequired[list[WeightFormatName]]
+    """Formats that the weights may be stored in. Defaults to the format of the workload."""
+
+    kv_cache_precisions: NotRequired[list[CachePrecision]]
+    """Formats that the KV cache may be stored in. Defaults to the format of the workload."""
 
     pipeline: NotRequired[list[int]]
     """Numbers of pipeline stages. Defaults to those that divide the cluster."""
@@ -5922,6 +5922,26 @@ GreenhouseGases: TypeAlias = "Literal['co2e', 'co2']"
 class Grid(TypedDict):
     """A grid of the catalog."""
 
+    id: str
+
+    name: str
+
+    code: str
+    """Code of the place in the source."""
+
+    kind: GridKind
+    """Kind of place that the code names."""
+
+    carbon_intensity_kg_co2e_per_kwh: float
+    """Mean intensity of a year."""
+
+    accounting: EmissionAccounting
+    """Emissions that are counted: those of generation, of the life cycle, or as the provider publishes
+    them.
+    """
+
+    sources: list[Citation]
+
     version: int
     """Number of this version of the row; the ETag of the resource."""
 
@@ -5933,33 +5953,13 @@ class Grid(TypedDict):
 
     created_at: str
 
-    id: str
-
-    name: str
-
     aliases: NotRequired[list[str]]
     """Other names by which a request may refer to the row."""
 
     note: NotRequired[str]
 
-    sources: list[Citation]
-
-    code: str
-    """Code of the place in the source."""
-
-    kind: GridKind
-    """Kind of place that the code names."""
-
-    carbon_intensity_kg_co2e_per_kwh: float
-    """Mean intensity of a year."""
-
     data_year: NotRequired[int]
     """Year of the mean."""
-
-    accounting: EmissionAccounting
-    """Emissions that are counted: those of generation, of the life cycle, or as the provider publishes
-    them.
-    """
 
     emission_rate: NotRequired[EmissionRate]
     """Rate of the average kWh, or of one additional kWh."""
@@ -5981,13 +5981,6 @@ class GridImportRequest(TypedDict):
 
     name: str
 
-    aliases: NotRequired[list[str]]
-    """Other names by which a request may refer to the row."""
-
-    note: NotRequired[str]
-
-    sources: list[Citation]
-
     code: str
     """Code of the place in the source. For AVERT, the column of its region."""
 
@@ -6004,6 +5997,13 @@ class GridImportRequest(TypedDict):
 
     time_zone: str
     """Time zone of its hours."""
+
+    sources: list[Citation]
+
+    aliases: NotRequired[list[str]]
+    """Other names by which a request may refer to the row."""
+
+    note: NotRequired[str]
 
     accounting: NotRequired[EmissionAccounting]
     """Emissions that are counted."""
@@ -6032,13 +6032,6 @@ class GridPatch(TypedDict):
 
     name: NotRequired[str]
 
-    aliases: NotRequired[list[str]]
-    """Other names by which a request may refer to the row."""
-
-    note: NotRequired[str | None]
-
-    sources: NotRequired[list[Citation]]
-
     code: NotRequired[str]
     """Code of the place in the source."""
 
@@ -6048,13 +6041,20 @@ class GridPatch(TypedDict):
     carbon_intensity_kg_co2e_per_kwh: NotRequired[float]
     """Mean intensity of a year."""
 
-    data_year: NotRequired[int | None]
-    """Year of the mean."""
-
     accounting: NotRequired[EmissionAccounting]
     """Emissions that are counted: those of generation, of the life cycle, or as the provider publishes
     them.
     """
+
+    sources: NotRequired[list[Citation]]
+
+    aliases: NotRequired[list[str]]
+    """Other names by which a request may refer to the row."""
+
+    note: NotRequired[str | None]
+
+    data_year: NotRequired[int | None]
+    """Year of the mean."""
 
     emission_rate: NotRequired[EmissionRate]
     """Rate of the average kWh, or of one additional kWh."""
@@ -6076,13 +6076,6 @@ class GridRequest(TypedDict):
 
     name: str
 
-    aliases: NotRequired[list[str]]
-    """Other names by which a request may refer to the row."""
-
-    note: NotRequired[str]
-
-    sources: list[Citation]
-
     code: str
     """Code of the place in the source."""
 
@@ -6092,13 +6085,20 @@ class GridRequest(TypedDict):
     carbon_intensity_kg_co2e_per_kwh: float
     """Mean intensity of a year."""
 
-    data_year: NotRequired[int]
-    """Year of the mean."""
-
     accounting: EmissionAccounting
     """Emissions that are counted: those of generation, of the life cycle, or as the provider publishes
     them.
     """
+
+    sources: list[Citation]
+
+    aliases: NotRequired[list[str]]
+    """Other names by which a request may refer to the row."""
+
+    note: NotRequired[str]
+
+    data_year: NotRequired[int]
+    """Year of the mean."""
 
     emission_rate: NotRequired[EmissionRate]
     """Rate of the average kWh, or of one additional kWh."""
@@ -6119,27 +6119,9 @@ HardwareInclusion: TypeAlias = "Literal['host', 'network']"
 class HardwarePrice(TypedDict):
     """A hardware price of the catalog."""
 
-    version: int
-    """Number of this version of the row; the ETag of the resource."""
-
-    revision: int
-    """Catalog revision of this version."""
-
-    origin: RowOrigin
-    """`shipped` if the row ships with the service, `tenant` if it is a row of the tenant."""
-
-    created_at: str
-
     id: str
 
     name: str
-
-    aliases: NotRequired[list[str]]
-    """Other names by which a request may refer to the row."""
-
-    note: NotRequired[str]
-
-    sources: list[Citation]
 
     product: str
     """Product, as its seller or the source names it."""
@@ -6153,20 +6135,38 @@ class HardwarePrice(TypedDict):
     price: NotRequired[MoneyInput]
     """Price of the whole product. Left out where only a range is published."""
 
+    as_of: str
+    """Date of the price."""
+
+    sources: list[Citation]
+
+    version: int
+    """Number of this version of the row; the ETag of the resource."""
+
+    revision: int
+    """Catalog revision of this version."""
+
+    origin: RowOrigin
+    """`shipped` if the row ships with the service, `tenant` if it is a row of the tenant."""
+
+    created_at: str
+
+    price_per_device: MoneyInput
+    """Price of the product, or the middle of its range, over its accelerators."""
+
+    aliases: NotRequired[list[str]]
+    """Other names by which a request may refer to the row."""
+
+    note: NotRequired[str]
+
     price_range: NotRequired[HardwarePriceRange]
     """Range of the price of the whole product."""
 
     includes: NotRequired[list[HardwareInclusion]]
     """Parts that the price covers beside the accelerators. Left out if that is unknown."""
 
-    as_of: str
-    """Date of the price."""
-
     doubt: NotRequired[str]
     """Reason why the price may be wrong. Estimates that use it repeat the reason."""
-
-    price_per_device: MoneyInput
-    """Price of the product, or the middle of its range, over its accelerators."""
 
 
 class HardwarePricePage(TypedDict):
@@ -6183,13 +6183,6 @@ class HardwarePricePatch(TypedDict):
 
     name: NotRequired[str]
 
-    aliases: NotRequired[list[str]]
-    """Other names by which a request may refer to the row."""
-
-    note: NotRequired[str | None]
-
-    sources: NotRequired[list[Citation]]
-
     product: NotRequired[str]
     """Product, as its seller or the source names it."""
 
@@ -6202,14 +6195,21 @@ class HardwarePricePatch(TypedDict):
     price: NotRequired[MoneyInput | None]
     """Price of the whole product. Left out where only a range is published."""
 
+    as_of: NotRequired[str]
+    """Date of the price."""
+
+    sources: NotRequired[list[Citation]]
+
+    aliases: NotRequired[list[str]]
+    """Other names by which a request may refer to the row."""
+
+    note: NotRequired[str | None]
+
     price_range: NotRequired[HardwarePriceRange | None]
     """Range of the price of the whole product."""
 
     includes: NotRequired[list[HardwareInclusion] | None]
     """Parts that the price covers beside the accelerators. Left out if that is unknown."""
-
-    as_of: NotRequired[str]
-    """Date of the price."""
 
     doubt: NotRequired[str | None]
     """Reason why the price may be wrong. Estimates that use it repeat the reason."""
@@ -6232,13 +6232,6 @@ class HardwarePriceRequest(TypedDict):
 
     name: str
 
-    aliases: NotRequired[list[str]]
-    """Other names by which a request may refer to the row."""
-
-    note: NotRequired[str]
-
-    sources: list[Citation]
-
     product: str
     """Product, as its seller or the source names it."""
 
@@ -6251,14 +6244,21 @@ class HardwarePriceRequest(TypedDict):
     price: NotRequired[MoneyInput]
     """Price of the whole product. Left out where only a range is published."""
 
+    as_of: str
+    """Date of the price."""
+
+    sources: list[Citation]
+
+    aliases: NotRequired[list[str]]
+    """Other names by which a request may refer to the row."""
+
+    note: NotRequired[str]
+
     price_range: NotRequired[HardwarePriceRange]
     """Range of the price of the whole product."""
 
     includes: NotRequired[list[HardwareInclusion]]
     """Parts that the price covers beside the accelerators. Left out if that is unknown."""
-
-    as_of: str
-    """Date of the price."""
 
     doubt: NotRequired[str]
     """Reason why the price may be wrong. Estimates that use it repeat the reason."""
@@ -6531,11 +6531,34 @@ class InferenceWorkloadInput(TypedDict):
 
     kind: Literal["inference"]
 
+    input_tokens: NotRequired[int | LengthDistribution]
+    """Tokens of a prompt. Tokens of pictures are added if `sample` gives their sizes. Defaults to 1024."""
+
+    output_tokens: NotRequired[int | LengthDistribution]
+    """Tokens that are generated for a prompt. Defaults to 256."""
+
+    concurrency: NotRequired[int]
+    """Concurrent requests over the whole cluster. A new request follows each that ends."""
+
+    request_rate_per_second: NotRequired[float]
+    """Requests per second that arrive at the whole cluster, however many are being served."""
+
     weight_precision: NotRequired[WeightPrecision]
     """Width of the weights, without scales. Below 16 bit only matrices inside blocks are narrow. Defaults
     to the format of the checkpoint if the model's configuration has a `quantization_config`, else to
     bf16, on an accelerator without a bf16 rate to fp16, then to fp32.
     """
+
+    engine: NotRequired[ServingEngineInput]
+    """The serving engine. Defaults to the newest vllm for a model that generates tokens, and to llama.cpp
+    for its formats.
+    """
+
+    service_levels: NotRequired[ServiceLevelsInput]
+    """Limits of a request. Without them there is no goodput."""
+
+    horizon: NotRequired[HorizonInput]
+    """Length of the service. Required for cost and utility bill."""
 
     weight_format: NotRequired[WeightFormatName]
     """Storage format of a quantised checkpoint, with scales and zero points: a layout of a quantisation
@@ -6555,34 +6578,14 @@ class InferenceWorkloadInput(TypedDict):
     of the engine: fp32 for transformers, sglang and llama.cpp, else bf16.
     """
 
-    input_tokens: NotRequired[int | LengthDistribution]
-    """Tokens of a prompt. Tokens of pictures are added if `sample` gives their sizes. Defaults to 1024."""
-
     sample: NotRequired[SampleInput]
     """Content of a request beside its tokens: sizes of pictures and videos, and the input of an encoder."""
-
-    output_tokens: NotRequired[int | LengthDistribution]
-    """Tokens that are generated for a prompt. Defaults to 256."""
-
-    concurrency: NotRequired[int]
-    """Concurrent requests over the whole cluster. A new request follows each that ends."""
-
-    request_rate_per_second: NotRequired[float]
-    """Requests per second that arrive at the whole cluster, however many are being served."""
 
     arrivals: NotRequired[ArrivalsInput]
     """Arrival process of the requests. Defaults to poisson."""
 
     prefix_cache_hit_rate: NotRequired[float]
     """Share of the tokens of prompts whose keys and values are found in the cache. Defaults to 0."""
-
-    service_levels: NotRequired[ServiceLevelsInput]
-    """Limits of a request. Without them there is no goodput."""
-
-    engine: NotRequired[ServingEngineInput]
-    """The serving engine. Defaults to the newest vllm for a model that generates tokens, and to llama.cpp
-    for its formats.
-    """
 
     scheduler: NotRequired[Literal["continuous", "static"]]
     """`continuous` if requests join and leave the batch at every step, `static` if a batch runs until its
@@ -6614,9 +6617,6 @@ class InferenceWorkloadInput(TypedDict):
 
     adapters: NotRequired[AdaptersInput]
     """Low-rank adapters served beside the model."""
-
-    horizon: NotRequired[HorizonInput]
-    """Length of the service. Required for cost and utility bill."""
 
 
 class InteractionLayer(TypedDict):
@@ -6803,9 +6803,6 @@ class LatentAttentionLayer(TypedDict):
     query_heads: int
     """Number of query heads."""
 
-    query_rank: NotRequired[int]
-    """Width of the compressed query; absent without compression."""
-
     key_value_rank: int
     """Width of the compressed key and value."""
 
@@ -6817,6 +6814,9 @@ class LatentAttentionLayer(TypedDict):
 
     value_head_size: int
     """Width of the value of a head."""
+
+    query_rank: NotRequired[int]
+    """Width of the compressed query; absent without compression."""
 
     window_tokens: NotRequired[int]
     """Length of the sliding window in tokens; absent without one."""
@@ -7034,6 +7034,24 @@ class LinearLayer(TypedDict):
 class Link(TypedDict):
     """A link of the catalog."""
 
+    id: str
+
+    name: str
+
+    kind: LinkKind
+    """Technology of the link."""
+
+    scope: LinkScope
+    """Scope of the link: the devices of a node, or nodes."""
+
+    bandwidth_bytes_per_second: float
+    """Bandwidth of one device in one direction."""
+
+    latency_seconds: NotRequired[float]
+    """Latency in one direction."""
+
+    sources: list[Citation]
+
     version: int
     """Number of this version of the row; the ETag of the resource."""
 
@@ -7045,31 +7063,13 @@ class Link(TypedDict):
 
     created_at: str
 
-    id: str
-
-    name: str
-
     aliases: NotRequired[list[str]]
     """Other names by which a request may refer to the row."""
 
     note: NotRequired[str]
 
-    sources: list[Citation]
-
-    kind: LinkKind
-    """Technology of the link."""
-
-    scope: LinkScope
-    """Scope of the link: the devices of a node, or nodes."""
-
-    bandwidth_bytes_per_second: float
-    """Bandwidth of one device in one direction."""
-
     bidirectional_bandwidth_bytes_per_second: NotRequired[float]
     """Bandwidth of both directions together, as vendors state it."""
-
-    latency_seconds: NotRequired[float]
-    """Latency in one direction."""
 
     joined_count: NotRequired[int]
     """Accelerators that the link joins, if they are not those of a node: cards of a bridge, GPUs of a
@@ -7101,13 +7101,6 @@ class LinkPatch(TypedDict):
 
     name: NotRequired[str]
 
-    aliases: NotRequired[list[str]]
-    """Other names by which a request may refer to the row."""
-
-    note: NotRequired[str | None]
-
-    sources: NotRequired[list[Citation]]
-
     kind: NotRequired[LinkKind]
     """Technology of the link."""
 
@@ -7117,11 +7110,18 @@ class LinkPatch(TypedDict):
     bandwidth_bytes_per_second: NotRequired[float]
     """Bandwidth of one device in one direction."""
 
-    bidirectional_bandwidth_bytes_per_second: NotRequired[float | None]
-    """Bandwidth of both directions together, as vendors state it."""
-
     latency_seconds: NotRequired[float | None]
     """Latency in one direction."""
+
+    sources: NotRequired[list[Citation]]
+
+    aliases: NotRequired[list[str]]
+    """Other names by which a request may refer to the row."""
+
+    note: NotRequired[str | None]
+
+    bidirectional_bandwidth_bytes_per_second: NotRequired[float | None]
+    """Bandwidth of both directions together, as vendors state it."""
 
     joined_count: NotRequired[int | None]
     """Accelerators that the link joins, if they are not those of a node: cards of a bridge, GPUs of a
@@ -7145,13 +7145,6 @@ class LinkRequest(TypedDict):
 
     name: str
 
-    aliases: NotRequired[list[str]]
-    """Other names by which a request may refer to the row."""
-
-    note: NotRequired[str]
-
-    sources: list[Citation]
-
     kind: LinkKind
     """Technology of the link."""
 
@@ -7161,11 +7154,18 @@ class LinkRequest(TypedDict):
     bandwidth_bytes_per_second: float
     """Bandwidth of one device in one direction."""
 
-    bidirectional_bandwidth_bytes_per_second: NotRequired[float]
-    """Bandwidth of both directions together, as vendors state it."""
-
     latency_seconds: NotRequired[float]
     """Latency in one direction."""
+
+    sources: list[Citation]
+
+    aliases: NotRequired[list[str]]
+    """Other names by which a request may refer to the row."""
+
+    note: NotRequired[str]
+
+    bidirectional_bandwidth_bytes_per_second: NotRequired[float]
+    """Bandwidth of both directions together, as vendors state it."""
 
     joined_count: NotRequired[int]
     """Accelerators that the link joins, if they are not those of a node: cards of a bridge, GPUs of a
@@ -7334,13 +7334,6 @@ class MarketTariffImportRequest(TypedDict):
 
     name: str
 
-    aliases: NotRequired[list[str]]
-    """Other names by which a request may refer to the row."""
-
-    note: NotRequired[str]
-
-    sources: list[Citation]
-
     format: Literal["entsoe_a44_xml"]
 
     content: str
@@ -7349,11 +7342,18 @@ class MarketTariffImportRequest(TypedDict):
     time_zone: str
     """IANA name of the local clock."""
 
-    utility: NotRequired[str]
-    """Company that charges by the tariff."""
-
     adder: NotRequired[str]
     """Decimal number as text; credits are below zero."""
+
+    sources: list[Citation]
+
+    aliases: NotRequired[list[str]]
+    """Other names by which a request may refer to the row."""
+
+    note: NotRequired[str]
+
+    utility: NotRequired[str]
+    """Company that charges by the tariff."""
 
     factor: NotRequired[str]
     """Decimal factor of the price of the market."""
@@ -7702,6 +7702,11 @@ class MinimumCharge(TypedDict):
     name: str
     """Name that no other charge of the revision has."""
 
+    kind: Literal["minimum"]
+
+    amount: str
+    """Decimal number as text; credits are below zero."""
+
     months: NotRequired[list[int]]
     """Calendar months in which it is charged: energy by its time, all else by the month in which most days
     of the billing period lie. Defaults to all months.
@@ -7712,11 +7717,6 @@ class MinimumCharge(TypedDict):
 
     hours_of_use_below: NotRequired[float]
     """Annual kWh for each kW of the annual peak below which it is charged; absent without a bound."""
-
-    kind: Literal["minimum"]
-
-    amount: str
-    """Decimal number as text; credits are below zero."""
 
     per: NotRequired[FixedChargePeriod]
     """Time that the amount is for; of a yearly amount, one twelfth counts for each month."""
@@ -7784,6 +7784,18 @@ class MixtureOfExpertsLayer(TypedDict):
 class Model(TypedDict):
     """A model of the catalog."""
 
+    id: str
+
+    name: str
+
+    architecture: Architecture
+    """Layers with shapes."""
+
+    context_tokens: NotRequired[int]
+    """Longest sequence that the model was built for."""
+
+    sources: list[Citation]
+
     version: int
     """Number of this version of the row; the ETag of the resource."""
 
@@ -7795,22 +7807,16 @@ class Model(TypedDict):
 
     created_at: str
 
-    id: str
+    parameter_count: int
+    """Parameters as PyTorch counts those of the model class: tied ones once, buffers not."""
 
-    name: str
+    active_parameter_count: int
+    """Parameters that one token uses."""
 
     aliases: NotRequired[list[str]]
     """Other names by which a request may refer to the row."""
 
     note: NotRequired[str]
-
-    sources: list[Citation]
-
-    architecture: Architecture
-    """Layers with shapes."""
-
-    context_tokens: NotRequired[int]
-    """Longest sequence that the model was built for."""
 
     hub_id: NotRequired[str]
     """Repository on the Hugging Face Hub that publishes the weights, such as `openai/gpt-oss-120b`."""
@@ -7823,12 +7829,6 @@ class Model(TypedDict):
     precision load the weights so; without it, weights are published in 16 bits or wider and loaded in
     16 bits.
     """
-
-    parameter_count: int
-    """Parameters as PyTorch counts those of the model class: tied ones once, buffers not."""
-
-    active_parameter_count: int
-    """Parameters that one token uses."""
 
 
 class ModelImportRequest(TypedDict):
@@ -7866,18 +7866,18 @@ class ModelPatch(TypedDict):
 
     name: NotRequired[str]
 
-    aliases: NotRequired[list[str]]
-    """Other names by which a request may refer to the row."""
-
-    note: NotRequired[str | None]
-
-    sources: NotRequired[list[Citation]]
-
     architecture: NotRequired[Architecture]
     """Layers with shapes."""
 
     context_tokens: NotRequired[int | None]
     """Longest sequence that the model was built for."""
+
+    sources: NotRequired[list[Citation]]
+
+    aliases: NotRequired[list[str]]
+    """Other names by which a request may refer to the row."""
+
+    note: NotRequired[str | None]
 
     hub_id: NotRequired[str | None]
     """Repository on the Hugging Face Hub that publishes the weights, such as `openai/gpt-oss-120b`."""
@@ -7902,18 +7902,18 @@ class ModelRequest(TypedDict):
 
     name: str
 
-    aliases: NotRequired[list[str]]
-    """Other names by which a request may refer to the row."""
-
-    note: NotRequired[str]
-
-    sources: list[Citation]
-
     architecture: Architecture
     """Layers with shapes."""
 
     context_tokens: NotRequired[int]
     """Longest sequence that the model was built for."""
+
+    sources: list[Citation]
+
+    aliases: NotRequired[list[str]]
+    """Other names by which a request may refer to the row."""
+
+    note: NotRequired[str]
 
     hub_id: NotRequired[str]
     """Repository on the Hugging Face Hub that publishes the weights, such as `openai/gpt-oss-120b`."""
@@ -8293,11 +8293,11 @@ class NodeHost(TypedDict):
     architecture: str
     """Architecture of the processor, such as x86_64."""
 
-    cpu_model: NotRequired[str]
-    """Model of the processor, as it names itself."""
-
     cpu_count: int
     """Number of logical processors that the worker may use."""
+
+    cpu_model: NotRequired[str]
+    """Model of the processor, as it names itself."""
 
     socket_count: NotRequired[int]
     """Number of processors in sockets."""
@@ -8441,39 +8441,15 @@ class OccupancyWork(TypedDict):
 class Offer(TypedDict):
     """An offer of the catalog."""
 
-    version: int
-    """Number of this version of the row; the ETag of the resource."""
-
-    revision: int
-    """Catalog revision of this version."""
-
-    origin: RowOrigin
-    """`shipped` if the row ships with the service, `tenant` if it is a row of the tenant."""
-
-    created_at: str
-
     id: str
 
     name: str
-
-    aliases: NotRequired[list[str]]
-    """Other names by which a request may refer to the row."""
-
-    note: NotRequired[str]
-
-    sources: list[Citation]
 
     provider: str
     """Provider that rents the instance out."""
 
     region: NotRequired[str]
     """Region, as the provider names it."""
-
-    zone: NotRequired[str]
-    """Part of the region that the price applies to, if prices differ within the region."""
-
-    instance_type: NotRequired[str]
-    """The provider's name of the instance."""
 
     accelerator_id: str
     """Accelerator of the catalog."""
@@ -8491,6 +8467,39 @@ class Offer(TypedDict):
     its hours. Left out if the commitment states its parts.
     """
 
+    as_of: str
+    """Date of the price."""
+
+    sources: list[Citation]
+
+    version: int
+    """Number of this version of the row; the ETag of the resource."""
+
+    revision: int
+    """Catalog revision of this version."""
+
+    origin: RowOrigin
+    """`shipped` if the row ships with the service, `tenant` if it is a row of the tenant."""
+
+    created_at: str
+
+    effective_price_per_instance_hour: MoneyInput
+    """Hourly price of the whole instance. Under a commitment, all payments over its hours."""
+
+    price_per_device_hour: MoneyInput
+    """Effective price of the instance over its accelerators."""
+
+    aliases: NotRequired[list[str]]
+    """Other names by which a request may refer to the row."""
+
+    note: NotRequired[str]
+
+    zone: NotRequired[str]
+    """Part of the region that the price applies to, if prices differ within the region."""
+
+    instance_type: NotRequired[str]
+    """The provider's name of the instance."""
+
     commitment: NotRequired[OfferCommitment]
     """Length and parts of a reserved or committed term, or of a capacity block."""
 
@@ -8503,9 +8512,6 @@ class Offer(TypedDict):
     includes: NotRequired[list[OfferInclusion]]
     """Parts that the price covers beside the accelerators. Left out if that is unknown."""
 
-    as_of: str
-    """Date of the price."""
-
     valid_from: NotRequired[str]
     """First day on which the price applies."""
 
@@ -8514,12 +8520,6 @@ class Offer(TypedDict):
 
     doubt: NotRequired[str]
     """Reason why the price may be wrong. Estimates that use it repeat the reason."""
-
-    effective_price_per_instance_hour: MoneyInput
-    """Hourly price of the whole instance. Under a commitment, all payments over its hours."""
-
-    price_per_device_hour: MoneyInput
-    """Effective price of the instance over its accelerators."""
 
 
 class OfferCommitment(TypedDict):
@@ -8590,24 +8590,11 @@ class OfferPatch(TypedDict):
 
     name: NotRequired[str]
 
-    aliases: NotRequired[list[str]]
-    """Other names by which a request may refer to the row."""
-
-    note: NotRequired[str | None]
-
-    sources: NotRequired[list[Citation]]
-
     provider: NotRequired[str]
     """Provider that rents the instance out."""
 
     region: NotRequired[str | None]
     """Region, as the provider names it."""
-
-    zone: NotRequired[str | None]
-    """Part of the region that the price applies to, if prices differ within the region."""
-
-    instance_type: NotRequired[str | None]
-    """The provider's name of the instance."""
 
     accelerator_id: NotRequired[str]
     """Accelerator of the catalog."""
@@ -8625,6 +8612,22 @@ class OfferPatch(TypedDict):
     its hours. Left out if the commitment states its parts.
     """
 
+    as_of: NotRequired[str]
+    """Date of the price."""
+
+    sources: NotRequired[list[Citation]]
+
+    aliases: NotRequired[list[str]]
+    """Other names by which a request may refer to the row."""
+
+    note: NotRequired[str | None]
+
+    zone: NotRequired[str | None]
+    """Part of the region that the price applies to, if prices differ within the region."""
+
+    instance_type: NotRequired[str | None]
+    """The provider's name of the instance."""
+
     commitment: NotRequired[OfferCommitment | None]
     """Length and parts of a reserved or committed term, or of a capacity block."""
 
@@ -8636,9 +8639,6 @@ class OfferPatch(TypedDict):
 
     includes: NotRequired[list[OfferInclusion] | None]
     """Parts that the price covers beside the accelerators. Left out if that is unknown."""
-
-    as_of: NotRequired[str]
-    """Date of the price."""
 
     valid_from: NotRequired[str | None]
     """First day on which the price applies."""
@@ -8657,24 +8657,11 @@ class OfferRequest(TypedDict):
 
     name: str
 
-    aliases: NotRequired[list[str]]
-    """Other names by which a request may refer to the row."""
-
-    note: NotRequired[str]
-
-    sources: list[Citation]
-
     provider: str
     """Provider that rents the instance out."""
 
     region: NotRequired[str]
     """Region, as the provider names it."""
-
-    zone: NotRequired[str]
-    """Part of the region that the price applies to, if prices differ within the region."""
-
-    instance_type: NotRequired[str]
-    """The provider's name of the instance."""
 
     accelerator_id: str
     """Accelerator of the catalog."""
@@ -8692,6 +8679,22 @@ class OfferRequest(TypedDict):
     its hours. Left out if the commitment states its parts.
     """
 
+    as_of: str
+    """Date of the price."""
+
+    sources: list[Citation]
+
+    aliases: NotRequired[list[str]]
+    """Other names by which a request may refer to the row."""
+
+    note: NotRequired[str]
+
+    zone: NotRequired[str]
+    """Part of the region that the price applies to, if prices differ within the region."""
+
+    instance_type: NotRequired[str]
+    """The provider's name of the instance."""
+
     commitment: NotRequired[OfferCommitment]
     """Length and parts of a reserved or committed term, or of a capacity block."""
 
@@ -8703,9 +8706,6 @@ class OfferRequest(TypedDict):
 
     includes: NotRequired[list[OfferInclusion]]
     """Parts that the price covers beside the accelerators. Left out if that is unknown."""
-
-    as_of: str
-    """Date of the price."""
 
     valid_from: NotRequired[str]
     """First day on which the price applies."""
@@ -8796,6 +8796,14 @@ class OverrunCharge(TypedDict):
     name: str
     """Name that no other charge of the revision has."""
 
+    kind: Literal["overrun"]
+
+    contract_kw: float
+    """Contracted capacity in kW."""
+
+    price: str
+    """Decimal number as text; credits are below zero."""
+
     months: NotRequired[list[int]]
     """Calendar months in which it is charged: energy by its time, all else by the month in which most days
     of the billing period lie. Defaults to all months.
@@ -8806,14 +8814,6 @@ class OverrunCharge(TypedDict):
 
     hours_of_use_below: NotRequired[float]
     """Annual kWh for each kW of the annual peak below which it is charged; absent without a bound."""
-
-    kind: Literal["overrun"]
-
-    contract_kw: float
-    """Contracted capacity in kW."""
-
-    price: str
-    """Decimal number as text; credits are below zero."""
 
     tolerance: NotRequired[float]
     """Factor of the contracted capacity above which demand is charged."""
@@ -8942,11 +8942,16 @@ class ParallelismInput(TypedDict):
     data: NotRequired[int]
     """Replicas that each take a share of the batch."""
 
+    expert: NotRequired[int]
+    """Replicas that the experts are spread over."""
+
     context: NotRequired[int]
     """Devices that share each sequence."""
 
-    expert: NotRequired[int]
-    """Replicas that the experts are spread over."""
+    sharding: NotRequired[Sharding]
+    """Part of the training state that is sharded over the replicas. Defaults to the way of the framework,
+    else to the fastest that fits, else to none.
+    """
 
     expert_tensor: NotRequired[int]
     """Devices that each expert of a served model is divided over, out of the tensor x expert devices that
@@ -8956,11 +8961,6 @@ class ParallelismInput(TypedDict):
     sequence_parallel: NotRequired[bool]
     """True if tensor parallelism also divides the activations between layers. Defaults to the way of the
     framework, else to the fastest way that fits, else to false.
-    """
-
-    sharding: NotRequired[Sharding]
-    """Part of the training state that is sharded over the replicas. Defaults to the way of the framework,
-    else to the fastest that fits, else to none.
     """
 
     sharding_group_size: NotRequired[int]
@@ -9175,11 +9175,11 @@ class PlanConstraints(TypedDict):
     budget: NotRequired[MoneyInput]
     """Highest cost of the run."""
 
-    duration_seconds: NotRequired[float]
-    """Longest duration of a training run, interruptions included."""
-
     finish_by: NotRequired[str]
     """Latest end of a training run. Needs `starts_at` or `window`."""
+
+    duration_seconds: NotRequired[float]
+    """Longest duration of a training run, interruptions included."""
 
     accelerator_count: NotRequired[int]
     """Largest number of devices."""
@@ -9270,13 +9270,16 @@ class PlanRequest(TypedDict):
     constraints: NotRequired[PlanConstraints]
     """Constraints of the configurations."""
 
-    search: NotRequired[PlanSearch]
-
     owned: NotRequired[list[OwnedNodes]]
     """Machines that are already available."""
 
     rented: NotRequired[list[RentedDevices]]
     """Devices that can be rented on terms that are no offer of the catalog."""
+
+    search: NotRequired[PlanSearch]
+
+    starts_at: NotRequired[str]
+    """Start of the run."""
 
     sites: NotRequired[list[RegionSite]]
     """Buildings of rented devices by region."""
@@ -9289,9 +9292,6 @@ class PlanRequest(TypedDict):
 
     egress: NotRequired[EgressInput]
     """Price of data that leave the provider."""
-
-    starts_at: NotRequired[str]
-    """Start of the run."""
 
     window: NotRequired[StartWindow]
     """Possible starts of the run. The best one is chosen for each configuration."""
@@ -9481,14 +9481,17 @@ class PlanSearch(TypedDict):
     nodes of a supply. A service takes the fewest devices that meet its service levels.
     """
 
+    offers: NotRequired[bool]
+    """Set to false to leave out the offers of the catalog, beside `owned` and `rented`."""
+
+    rows: NotRequired[int]
+    """Most ranked rows."""
+
     training: NotRequired[TrainingSearch]
     """Settings of a training workload to search."""
 
     serving: NotRequired[ServingSearch]
     """Settings of a service to search."""
-
-    offers: NotRequired[bool]
-    """Set to false to leave out the offers of the catalog, beside `owned` and `rented`."""
 
     spot: NotRequired[SpotTerms]
     """Interruptions of spot devices of the catalog. Without it, spot offers are considered only if
@@ -9502,9 +9505,6 @@ class PlanSearch(TypedDict):
 
     rows_per_supply: NotRequired[int]
     """Most ranked rows of one supply, to leave room for others. A Pareto set ignores the limit."""
-
-    rows: NotRequired[int]
-    """Most ranked rows."""
 
 
 class PlanSensitivity(TypedDict):
@@ -9794,17 +9794,26 @@ class PowerCapEstimateRequest(TypedDict):
     cluster: ClusterInput
     """Cluster that the workload runs on."""
 
-    parallelism: NotRequired[ParallelismInput]
-    """Layout of the workload over the devices. Defaults to a sensible layout, which the answer states."""
-
-    efficiency: NotRequired[EfficiencyInput]
-    """Source of the efficiency of the devices. Defaults to measured runs."""
+    site: NotRequired[RunSiteInput]
+    """Building that houses the run. Without it electricity and carbon are gaps."""
 
     rental: NotRequired[Rental]
     """Terms and price of renting the devices."""
 
     purchase: NotRequired[Purchase]
     """Price of buying the devices."""
+
+    starts_at: NotRequired[str]
+    """Start of the run."""
+
+    power_caps_watts: list[float]
+    """Highest power of each device, one for each cap to compare."""
+
+    parallelism: NotRequired[ParallelismInput]
+    """Layout of the workload over the devices. Defaults to a sensible layout, which the answer states."""
+
+    efficiency: NotRequired[EfficiencyInput]
+    """Source of the efficiency of the devices. Defaults to measured runs."""
 
     storage: NotRequired[StorageInput]
     """Price of storing data and checkpoints."""
@@ -9814,19 +9823,13 @@ class PowerCapEstimateRequest(TypedDict):
 
     token_price_ids: NotRequired[list[str]]
     """Token prices of the catalog to compare with the cost of a served model. Defaults to those of the
-    model.
+    model that are at most a year older than the newest of the catalog.
     """
-
-    starts_at: NotRequired[str]
-    """Start of the run."""
 
     currency_code: NotRequired[str]
     """Currency of the totals, at the exchange rates of the catalog. Defaults to the currency of the
     prices, which then must all have the same one.
     """
-
-    site: NotRequired[RunSiteInput]
-    """Building that houses the run. Without it electricity and carbon are gaps."""
 
     load_profile: NotRequired[RunLoadInput]
     """Power of the run over time."""
@@ -9836,9 +9839,6 @@ class PowerCapEstimateRequest(TypedDict):
 
     embodied: NotRequired[EmbodiedEmissionsInput]
     """Emissions of making the machines."""
-
-    power_caps_watts: list[float]
-    """Highest power of each device, one for each cap to compare."""
 
 
 class PowerCapFigures(TypedDict):
@@ -10114,6 +10114,11 @@ class Quote(TypedDict):
     answers: QuoteEstimates
     """Answers to the requests."""
 
+    alternatives: NotRequired[list[QuoteAlternative]]
+    """Cheaper ways to the same work, the cheapest first, at most one of a kind. Absent from versions of
+    earlier releases of the service, which did not look for any.
+    """
+
     inputs: list[QuotedRow]
     """Rows of the catalog that the answers rest on, with their prices."""
 
@@ -10207,6 +10212,34 @@ class QuoteActuals(TypedDict):
 
     gaps: list[EstimateGap]
     """Figures that are absent, and why."""
+
+
+class QuoteAlternative(TypedDict):
+    """A cheaper way to the same work, computed under the same catalog."""
+
+    kind: QuoteAlternativeKind
+    """Fewer devices of the same kind, another offer of the same devices, or tokens at a list price."""
+
+    detail: str
+    """Sentence for a reader."""
+
+    total: MoneyQuantity
+    """Amount to be paid for it, comparable with the total of the headlines."""
+
+    accelerator_count: NotRequired[int]
+    """Number of devices that serve the load, for `fewer_devices`."""
+
+    offer_id: NotRequired[str]
+    """Id of the offer, for `other_offer`."""
+
+    token_price_id: NotRequired[str]
+    """Id of the token price, for `token_price`."""
+
+    provider: NotRequired[str]
+    """Provider of the offer or of the tokens."""
+
+
+QuoteAlternativeKind: TypeAlias = "Literal['fewer_devices', 'other_offer', 'token_price']"
 
 
 class QuoteAmendmentRequest(TypedDict):
@@ -10908,9 +10941,6 @@ class Rental(TypedDict):
     price_per_device_hour: NotRequired[MoneyInput]
     """Price of one device for an hour."""
 
-    price_range: NotRequired[PriceRange]
-    """Range of the price. The interval of the total includes it."""
-
     offer_id: NotRequired[str]
     """Id of an offer of the catalog."""
 
@@ -10919,6 +10949,12 @@ class Rental(TypedDict):
     on_demand.
     """
 
+    spot: NotRequired[SpotTerms]
+    """Terms of spot devices, which the provider may reclaim."""
+
+    price_range: NotRequired[PriceRange]
+    """Range of the price. The interval of the total includes it."""
+
     devices_per_instance: NotRequired[int]
     """Devices of an instance. An instance is rented whole, and devices that the run does not use are
     charged too. Defaults to the value of the offer, and with a price to 1.
@@ -10926,9 +10962,6 @@ class Rental(TypedDict):
 
     billing: NotRequired[RentalBillingTerms]
     """Billing of time. Defaults to the billing of the offer, else to exact time."""
-
-    spot: NotRequired[SpotTerms]
-    """Terms of spot devices, which the provider may reclaim."""
 
     commitment: NotRequired[CommitmentTerms]
     """Terms of devices that are paid for a term."""
@@ -11051,24 +11084,24 @@ class RolloutInput(TypedDict):
     response_tokens: NotRequired[int]
     """Mean tokens of a sequence that are generated. Defaults to the rest beside `prompt_tokens`."""
 
+    samples_per_prompt: NotRequired[int]
+    """Sequences that begin with the same prompt (the group of grpo). Defaults to 8 for grpo, else to 1."""
+
+    placement: NotRequired[Literal["colocated", "separate"]]
+    """`colocated` if the devices that train also generate, in turn; `separate` if other devices of the
+    cluster do.
+    """
+
     longest_response_tokens: NotRequired[int]
     """Tokens of the longest response of a rollout; engines work until it ends. Defaults to
     `response_tokens`.
     """
-
-    samples_per_prompt: NotRequired[int]
-    """Sequences that begin with the same prompt (the group of grpo). Defaults to 8 for grpo, else to 1."""
 
     steps_per_rollout: NotRequired[int]
     """Optimizer steps of one rollout: its sequences over the global batch."""
 
     epochs: NotRequired[int]
     """Number of times that each sequence of a rollout is trained on."""
-
-    placement: NotRequired[Literal["colocated", "separate"]]
-    """`colocated` if the devices that train also generate, in turn; `separate` if other devices of the
-    cluster do.
-    """
 
     accelerator_count: NotRequired[int]
     """Devices of the cluster that generate and do not train. Required for the placement `separate`, and
@@ -11144,6 +11177,24 @@ RunScale: TypeAlias = "Literal['single_device', 'single_node', 'cluster']"
 class RunSiteInput(TypedDict):
     """The building that houses the run. Figures given here replace those of `site_id`."""
 
+    site_id: NotRequired[str]
+    """Id of a site of the catalog."""
+
+    pue: NotRequired[float]
+    """Power usage effectiveness: energy of the facility over energy of the IT equipment."""
+
+    electricity: NotRequired[ElectricityPriceInput]
+    """Price of electricity."""
+
+    carbon_intensity_kg_co2e_per_kwh: NotRequired[float]
+    """Emissions of each kWh at the meter."""
+
+    grid_id: NotRequired[str]
+    """Id of a grid of the catalog."""
+
+    time_zone: NotRequired[str]
+    """Time zone of the site, by which a tariff is applied. Required with a tariff."""
+
     carbon_intensity_series: NotRequired[CarbonIntensitySeriesInput]
     """Average intensity over time, in place of the intensity of the grid. Needs `starts_at`."""
 
@@ -11172,26 +11223,8 @@ class RunSiteInput(TypedDict):
     bandwidth to other nodes.
     """
 
-    site_id: NotRequired[str]
-    """Id of a site of the catalog."""
-
-    pue: NotRequired[float]
-    """Power usage effectiveness: energy of the facility over energy of the IT equipment."""
-
-    electricity: NotRequired[ElectricityPriceInput]
-    """Price of electricity."""
-
-    time_zone: NotRequired[str]
-    """Time zone of the site, by which a tariff is applied. Required with a tariff."""
-
     baseline_load: NotRequired[ConstantBaselineLoad | BaselineLoadSeries]
     """Load of the site's meter without the run."""
-
-    grid_id: NotRequired[str]
-    """Id of a grid of the catalog."""
-
-    carbon_intensity_kg_co2e_per_kwh: NotRequired[float]
-    """Emissions of each kWh at the meter."""
 
     water_usage_effectiveness_liters_per_kwh: NotRequired[float]
     """Water that evaporates on the site per kWh of IT energy."""
@@ -11485,6 +11518,14 @@ class ServingEngineInput(TypedDict):
     the newest.
     """
 
+    max_num_seqs: NotRequired[int]
+    """Most requests of one replica in one iteration. Defaults to the value of the engine by version and
+    device.
+    """
+
+    max_batched_tokens: NotRequired[int]
+    """Most tokens of one iteration. Defaults to the value of the engine by version and device, else 8192."""
+
     cuda_graphs: NotRequired[bool]
     """True if a decode step is launched as one graph, whose buffers take memory."""
 
@@ -11493,14 +11534,6 @@ class ServingEngineInput(TypedDict):
 
     block_tokens: NotRequired[int]
     """Tokens of one block of the KV cache. Defaults to the value of the engine, else 16."""
-
-    max_num_seqs: NotRequired[int]
-    """Most requests of one replica in one iteration. Defaults to the value of the engine by version and
-    device.
-    """
-
-    max_batched_tokens: NotRequired[int]
-    """Most tokens of one iteration. Defaults to the value of the engine by version and device, else 8192."""
 
     max_model_len: NotRequired[int]
     """Longest sequence that the engine is started for. If the cache is not paged (llama.cpp,
@@ -11624,6 +11657,24 @@ class SimulatedSolver(TypedDict):
 class Site(TypedDict):
     """A site of the catalog."""
 
+    id: str
+
+    name: str
+
+    pue: float
+    """Power usage effectiveness: energy of the facility over energy of the IT equipment."""
+
+    grid_id: NotRequired[str]
+    """Grid that the site draws from."""
+
+    tariff_id: NotRequired[str]
+    """Tariff of the catalog that the site's electricity is billed by."""
+
+    time_zone: NotRequired[str]
+    """IANA name of the site's time zone."""
+
+    sources: list[Citation]
+
     version: int
     """Number of this version of the row; the ETag of the resource."""
 
@@ -11635,31 +11686,13 @@ class Site(TypedDict):
 
     created_at: str
 
-    id: str
-
-    name: str
-
     aliases: NotRequired[list[str]]
     """Other names by which a request may refer to the row."""
 
     note: NotRequired[str]
 
-    sources: list[Citation]
-
-    pue: float
-    """Power usage effectiveness: energy of the facility over energy of the IT equipment."""
-
-    grid_id: NotRequired[str]
-    """Grid that the site draws from."""
-
     water_usage_effectiveness_liters_per_kwh: NotRequired[float]
     """Water that evaporates on the site for each kWh of IT energy."""
-
-    tariff_id: NotRequired[str]
-    """Tariff of the catalog that the site's electricity is billed by."""
-
-    time_zone: NotRequired[str]
-    """IANA name of the site's time zone."""
 
 
 class SiteChoice(TypedDict):
@@ -11737,17 +11770,23 @@ class SiteComparisonRequest(TypedDict):
     cluster: ClusterInput
     """Cluster that the workload runs on."""
 
-    parallelism: NotRequired[ParallelismInput]
-    """Layout of the workload over the devices. Defaults to a sensible layout, which the answer states."""
-
-    efficiency: NotRequired[EfficiencyInput]
-    """Source of the efficiency of the devices. Defaults to measured runs."""
+    sites: list[SiteChoice]
+    """Buildings to compare. They replace `site`."""
 
     rental: NotRequired[Rental]
     """Terms and price of renting the devices."""
 
     purchase: NotRequired[Purchase]
     """Price of buying the devices."""
+
+    starts_at: NotRequired[str]
+    """Start of the run."""
+
+    parallelism: NotRequired[ParallelismInput]
+    """Layout of the workload over the devices. Defaults to a sensible layout, which the answer states."""
+
+    efficiency: NotRequired[EfficiencyInput]
+    """Source of the efficiency of the devices. Defaults to measured runs."""
 
     storage: NotRequired[StorageInput]
     """Price of storing data and checkpoints."""
@@ -11757,11 +11796,8 @@ class SiteComparisonRequest(TypedDict):
 
     token_price_ids: NotRequired[list[str]]
     """Token prices of the catalog to compare with the cost of a served model. Defaults to those of the
-    model.
+    model that are at most a year older than the newest of the catalog.
     """
-
-    starts_at: NotRequired[str]
-    """Start of the run."""
 
     currency_code: NotRequired[str]
     """Currency of the totals, at the exchange rates of the catalog. Defaults to the currency of the
@@ -11780,9 +11816,6 @@ class SiteComparisonRequest(TypedDict):
     embodied: NotRequired[EmbodiedEmissionsInput]
     """Emissions of making the machines."""
 
-    sites: list[SiteChoice]
-    """Buildings to compare. They replace `site`."""
-
 
 class SitePage(TypedDict):
     """A page of sites."""
@@ -11798,27 +11831,27 @@ class SitePatch(TypedDict):
 
     name: NotRequired[str]
 
-    aliases: NotRequired[list[str]]
-    """Other names by which a request may refer to the row."""
-
-    note: NotRequired[str | None]
-
-    sources: NotRequired[list[Citation]]
-
     pue: NotRequired[float]
     """Power usage effectiveness: energy of the facility over energy of the IT equipment."""
 
     grid_id: NotRequired[str | None]
     """Grid that the site draws from."""
 
-    water_usage_effectiveness_liters_per_kwh: NotRequired[float | None]
-    """Water that evaporates on the site for each kWh of IT energy."""
-
     tariff_id: NotRequired[str | None]
     """Tariff of the catalog that the site's electricity is billed by."""
 
     time_zone: NotRequired[str | None]
     """IANA name of the site's time zone."""
+
+    sources: NotRequired[list[Citation]]
+
+    aliases: NotRequired[list[str]]
+    """Other names by which a request may refer to the row."""
+
+    note: NotRequired[str | None]
+
+    water_usage_effectiveness_liters_per_kwh: NotRequired[float | None]
+    """Water that evaporates on the site for each kWh of IT energy."""
 
 
 class SiteRequest(TypedDict):
@@ -11828,27 +11861,27 @@ class SiteRequest(TypedDict):
 
     name: str
 
-    aliases: NotRequired[list[str]]
-    """Other names by which a request may refer to the row."""
-
-    note: NotRequired[str]
-
-    sources: list[Citation]
-
     pue: float
     """Power usage effectiveness: energy of the facility over energy of the IT equipment."""
 
     grid_id: NotRequired[str]
     """Grid that the site draws from."""
 
-    water_usage_effectiveness_liters_per_kwh: NotRequired[float]
-    """Water that evaporates on the site for each kWh of IT energy."""
-
     tariff_id: NotRequired[str]
     """Tariff of the catalog that the site's electricity is billed by."""
 
     time_zone: NotRequired[str]
     """IANA name of the site's time zone."""
+
+    sources: list[Citation]
+
+    aliases: NotRequired[list[str]]
+    """Other names by which a request may refer to the row."""
+
+    note: NotRequired[str]
+
+    water_usage_effectiveness_liters_per_kwh: NotRequired[float]
+    """Water that evaporates on the site for each kWh of IT energy."""
 
 
 class SoftwareCarbonIntensity(TypedDict):
@@ -12011,14 +12044,20 @@ class StartShiftEstimateRequest(TypedDict):
     cluster: ClusterInput
     """Cluster that the workload runs on."""
 
+    site: NotRequired[RunSiteInput]
+    """Building that houses the run. Without it electricity and carbon are gaps."""
+
+    window: StartWindow
+    """Possible starts of the run."""
+
+    rental: NotRequired[Rental]
+    """Terms and price of renting the devices."""
+
     parallelism: NotRequired[ParallelismInput]
     """Layout of the workload over the devices. Defaults to a sensible layout, which the answer states."""
 
     efficiency: NotRequired[EfficiencyInput]
     """Source of the efficiency of the devices. Defaults to measured runs."""
-
-    rental: NotRequired[Rental]
-    """Terms and price of renting the devices."""
 
     purchase: NotRequired[Purchase]
     """Price of buying the devices."""
@@ -12031,7 +12070,7 @@ class StartShiftEstimateRequest(TypedDict):
 
     token_price_ids: NotRequired[list[str]]
     """Token prices of the catalog to compare with the cost of a served model. Defaults to those of the
-    model.
+    model that are at most a year older than the newest of the catalog.
     """
 
     starts_at: NotRequired[str]
@@ -12042,9 +12081,6 @@ class StartShiftEstimateRequest(TypedDict):
     prices, which then must all have the same one.
     """
 
-    site: NotRequired[RunSiteInput]
-    """Building that houses the run. Without it electricity and carbon are gaps."""
-
     load_profile: NotRequired[RunLoadInput]
     """Power of the run over time."""
 
@@ -12053,9 +12089,6 @@ class StartShiftEstimateRequest(TypedDict):
 
     embodied: NotRequired[EmbodiedEmissionsInput]
     """Emissions of making the machines."""
-
-    window: StartWindow
-    """Possible starts of the run."""
 
 
 class StartWindow(TypedDict):
@@ -12378,8 +12411,8 @@ class SummaryRequest(TypedDict):
     """Model of the catalog, by any of its names."""
 
     hardware: str
-    """Accelerators: `<count>x<name>` with any name of an accelerator, or of an instance of a cloud, whose
-    accelerators are counted. Without a count there is one.
+    """Accelerators: `<count>x<name>` with any name of an accelerator, or of an instance of a cloud or a
+    slice of TPUs, whose accelerators are counted. Without a count there is one.
     """
 
     goal: NotRequired[SummaryGoal]
@@ -12439,6 +12472,24 @@ class SummaryUsers(TypedDict):
 class Tariff(TypedDict):
     """A tariff of the catalog."""
 
+    id: str
+
+    name: str
+
+    utility: NotRequired[str]
+    """Company that charges by the tariff."""
+
+    currency_code: str
+    """Currency of every price (ISO 4217)."""
+
+    time_zone: str
+    """IANA name of the local clock, such as America/Los_Angeles."""
+
+    revisions: list[TariffRevision]
+    """Charges by the day from which they are in force, ascending."""
+
+    sources: list[Citation]
+
     version: int
     """Number of this version of the row; the ETag of the resource."""
 
@@ -12450,25 +12501,10 @@ class Tariff(TypedDict):
 
     created_at: str
 
-    id: str
-
-    name: str
-
     aliases: NotRequired[list[str]]
     """Other names by which a request may refer to the row."""
 
     note: NotRequired[str]
-
-    sources: list[Citation]
-
-    currency_code: str
-    """Currency of every price (ISO 4217)."""
-
-    time_zone: str
-    """IANA name of the local clock, such as America/Los_Angeles."""
-
-    revisions: list[TariffRevision]
-    """Charges by the day from which they are in force, ascending."""
 
     holidays: NotRequired[list[str]]
     """Local days that windows treat as holidays."""
@@ -12481,9 +12517,6 @@ class Tariff(TypedDict):
 
     notes: NotRequired[list[str]]
     """Terms that no charge can express: shown as warnings."""
-
-    utility: NotRequired[str]
-    """Company that charges by the tariff."""
 
 
 class TariffBill(TypedDict):
@@ -12588,12 +12621,8 @@ class TariffPatch(TypedDict):
 
     name: NotRequired[str]
 
-    aliases: NotRequired[list[str]]
-    """Other names by which a request may refer to the row."""
-
-    note: NotRequired[str | None]
-
-    sources: NotRequired[list[Citation]]
+    utility: NotRequired[str | None]
+    """Company that charges by the tariff."""
 
     currency_code: NotRequired[str]
     """Currency of every price (ISO 4217)."""
@@ -12603,6 +12632,13 @@ class TariffPatch(TypedDict):
 
     revisions: NotRequired[list[TariffRevision]]
     """Charges by the day from which they are in force, ascending."""
+
+    sources: NotRequired[list[Citation]]
+
+    aliases: NotRequired[list[str]]
+    """Other names by which a request may refer to the row."""
+
+    note: NotRequired[str | None]
 
     holidays: NotRequired[list[str]]
     """Local days that windows treat as holidays."""
@@ -12615,9 +12651,6 @@ class TariffPatch(TypedDict):
 
     notes: NotRequired[list[str]]
     """Terms that no charge can express: shown as warnings."""
-
-    utility: NotRequired[str | None]
-    """Company that charges by the tariff."""
 
 
 class TariffPricePeriod(TypedDict):
@@ -12656,12 +12689,8 @@ class TariffRequest(TypedDict):
 
     name: str
 
-    aliases: NotRequired[list[str]]
-    """Other names by which a request may refer to the row."""
-
-    note: NotRequired[str]
-
-    sources: list[Citation]
+    utility: NotRequired[str]
+    """Company that charges by the tariff."""
 
     currency_code: str
     """Currency of every price (ISO 4217)."""
@@ -12671,6 +12700,13 @@ class TariffRequest(TypedDict):
 
     revisions: list[TariffRevision]
     """Charges by the day from which they are in force, ascending."""
+
+    sources: list[Citation]
+
+    aliases: NotRequired[list[str]]
+    """Other names by which a request may refer to the row."""
+
+    note: NotRequired[str]
 
     holidays: NotRequired[list[str]]
     """Local days that windows treat as holidays."""
@@ -12683,9 +12719,6 @@ class TariffRequest(TypedDict):
 
     notes: NotRequired[list[str]]
     """Terms that no charge can express: shown as warnings."""
-
-    utility: NotRequired[str]
-    """Company that charges by the tariff."""
 
 
 class TariffRevision(TypedDict):
@@ -13109,27 +13142,9 @@ class TokenListPrice(TypedDict):
 class TokenPrice(TypedDict):
     """A token price of the catalog."""
 
-    version: int
-    """Number of this version of the row; the ETag of the resource."""
-
-    revision: int
-    """Catalog revision of this version."""
-
-    origin: RowOrigin
-    """`shipped` if the row ships with the service, `tenant` if it is a row of the tenant."""
-
-    created_at: str
-
     id: str
 
     name: str
-
-    aliases: NotRequired[list[str]]
-    """Other names by which a request may refer to the row."""
-
-    note: NotRequired[str]
-
-    sources: list[Citation]
 
     provider: str
     """Provider that serves the model."""
@@ -13146,11 +13161,29 @@ class TokenPrice(TypedDict):
     output_price_per_million_tokens: MoneyInput
     """Price of a million generated tokens."""
 
-    cached_input_price_per_million_tokens: NotRequired[MoneyInput]
-    """Price of a million input tokens that are found in a cache."""
-
     as_of: str
     """Date of the price."""
+
+    sources: list[Citation]
+
+    version: int
+    """Number of this version of the row; the ETag of the resource."""
+
+    revision: int
+    """Catalog revision of this version."""
+
+    origin: RowOrigin
+    """`shipped` if the row ships with the service, `tenant` if it is a row of the tenant."""
+
+    created_at: str
+
+    aliases: NotRequired[list[str]]
+    """Other names by which a request may refer to the row."""
+
+    note: NotRequired[str]
+
+    cached_input_price_per_million_tokens: NotRequired[MoneyInput]
+    """Price of a million input tokens that are found in a cache."""
 
     doubt: NotRequired[str]
     """Reason why the price may be wrong."""
@@ -13193,13 +13226,6 @@ class TokenPricePatch(TypedDict):
 
     name: NotRequired[str]
 
-    aliases: NotRequired[list[str]]
-    """Other names by which a request may refer to the row."""
-
-    note: NotRequired[str | None]
-
-    sources: NotRequired[list[Citation]]
-
     provider: NotRequired[str]
     """Provider that serves the model."""
 
@@ -13215,11 +13241,18 @@ class TokenPricePatch(TypedDict):
     output_price_per_million_tokens: NotRequired[MoneyInput]
     """Price of a million generated tokens."""
 
-    cached_input_price_per_million_tokens: NotRequired[MoneyInput | None]
-    """Price of a million input tokens that are found in a cache."""
-
     as_of: NotRequired[str]
     """Date of the price."""
+
+    sources: NotRequired[list[Citation]]
+
+    aliases: NotRequired[list[str]]
+    """Other names by which a request may refer to the row."""
+
+    note: NotRequired[str | None]
+
+    cached_input_price_per_million_tokens: NotRequired[MoneyInput | None]
+    """Price of a million input tokens that are found in a cache."""
 
     doubt: NotRequired[str | None]
     """Reason why the price may be wrong."""
@@ -13231,13 +13264,6 @@ class TokenPriceRequest(TypedDict):
     id: str
 
     name: str
-
-    aliases: NotRequired[list[str]]
-    """Other names by which a request may refer to the row."""
-
-    note: NotRequired[str]
-
-    sources: list[Citation]
 
     provider: str
     """Provider that serves the model."""
@@ -13254,11 +13280,18 @@ class TokenPriceRequest(TypedDict):
     output_price_per_million_tokens: MoneyInput
     """Price of a million generated tokens."""
 
-    cached_input_price_per_million_tokens: NotRequired[MoneyInput]
-    """Price of a million input tokens that are found in a cache."""
-
     as_of: str
     """Date of the price."""
+
+    sources: list[Citation]
+
+    aliases: NotRequired[list[str]]
+    """Other names by which a request may refer to the row."""
+
+    note: NotRequired[str]
+
+    cached_input_price_per_million_tokens: NotRequired[MoneyInput]
+    """Price of a million input tokens that are found in a cache."""
 
     doubt: NotRequired[str]
     """Reason why the price may be wrong."""
@@ -13313,6 +13346,15 @@ class TrainingSearch(TypedDict):
     model.
     """
 
+    shardings: NotRequired[list[Sharding]]
+    """Shardings of the training state. Defaults to none, zero_1 and zero_3."""
+
+    micro_batch_sizes: NotRequired[list[int]]
+    """Micro-batch sizes. Defaults to 1, 2, 4 and 8, and the size of the workload."""
+
+    precisions: NotRequired[list[TrainingPrecision]]
+    """Precisions that are allowed. Defaults to the precision of the workload."""
+
     context: NotRequired[list[int]]
     """Numbers of devices that share a sequence. Defaults to 1, and to powers of 2 for sequences of 32,768
     tokens and more.
@@ -13324,9 +13366,6 @@ class TrainingSearch(TypedDict):
     sequence_parallel: NotRequired[list[bool]]
     """Settings of sequence parallelism. Defaults to true where `tensor` is above 1."""
 
-    shardings: NotRequired[list[Sharding]]
-    """Shardings of the training state. Defaults to none, zero_1 and zero_3."""
-
     sharding_group_sizes: NotRequired[list[int]]
     """Sizes of a sharding group under hybrid sharding. Defaults to the devices of a node."""
 
@@ -13336,14 +13375,8 @@ class TrainingSearch(TypedDict):
     virtual_stages: NotRequired[list[int]]
     """Virtual stages under the interleaved schedule. Defaults to 2 and 4."""
 
-    micro_batch_sizes: NotRequired[list[int]]
-    """Micro-batch sizes. Defaults to 1, 2, 4 and 8, and the size of the workload."""
-
     recomputations: NotRequired[list[RecomputationInput]]
     """Recomputation strategies. Defaults to none, selective and full."""
-
-    precisions: NotRequired[list[TrainingPrecision]]
-    """Precisions that are allowed. Defaults to the precision of the workload."""
 
 
 TrainingStateLocation: TypeAlias = "Literal['none', 'cpu', 'nvme']"
@@ -13400,22 +13433,17 @@ class TrainingWorkloadInput(TypedDict):
     sequence_length: NotRequired[int]
     """Tokens per sequence, including those of its pictures. Models without tokens do not use it."""
 
-    sample: NotRequired[SampleInput]
-    """Content of a sample beside its tokens: sizes of pictures and videos, and the input of an encoder."""
-
-    micro_batch_size: NotRequired[int]
-    """Sequences or other samples that a data-parallel replica processes at a time. For dpo, simpo and
-    orpo: pairs of them. Defaults to the fastest that fits if the layout is open, else to 1.
-    """
+    total_tokens: NotRequired[int]
+    """Tokens of the whole run."""
 
     global_batch_size: NotRequired[int]
     """Sequences per optimizer step over all replicas. Defaults to the batch of published runs of this kind
     if there is a cluster and the question states neither micro-batch nor micro-batches.
     """
 
-    gradient_accumulation_steps: NotRequired[int]
-    """Micro-batches per optimizer step. Defaults to the number that follows from the global batch size.
-    With a micro-batch alone it is 1, or four for each pipeline stage.
+    micro_batch_size: NotRequired[int]
+    """Sequences or other samples that a data-parallel replica processes at a time. For dpo, simpo and
+    orpo: pairs of them. Defaults to the fastest that fits if the layout is open, else to 1.
     """
 
     precision: NotRequired[TrainingPrecision]
@@ -13423,14 +13451,36 @@ class TrainingWorkloadInput(TypedDict):
     the framework. Defaults to bf16; on an accelerator without a bf16 rate to fp16, then to fp32.
     """
 
+    optimizer: NotRequired[Optimizer]
+    """Optimizer, which sets the state that is kept for each parameter."""
+
+    recomputation: NotRequired[RecomputationInput]
+    """Activations that the backward pass recomputes. Defaults to the way of the framework, else to the
+    fastest strategy that fits.
+    """
+
+    adaptation: NotRequired[AdaptationInput]
+    """Parameters that are trained. Defaults to all."""
+
+    objective: NotRequired[TrainingObjective]
+    """Objective that the loss is taken on. Pretraining and supervised cost the same; dpo and distillation
+    also run a frozen model; ppo and grpo generate their sequences and score them; ppo also trains a
+    critic.
+    """
+
+    sample: NotRequired[SampleInput]
+    """Content of a sample beside its tokens: sizes of pictures and videos, and the input of an encoder."""
+
+    gradient_accumulation_steps: NotRequired[int]
+    """Micro-batches per optimizer step. Defaults to the number that follows from the global batch size.
+    With a micro-batch alone it is 1, or four for each pipeline stage.
+    """
+
     gradient_precision: NotRequired[FloatPrecision]
     """Format that gradients are kept in. Defaults to the format of the precision and the framework."""
 
     optimizer_state_precision: NotRequired[FloatPrecision]
     """Format of the optimizer's states. Defaults to the format of the precision."""
-
-    optimizer: NotRequired[Optimizer]
-    """Optimizer, which sets the state that is kept for each parameter."""
 
     optimizer_rank: NotRequired[int]
     """Rank of the projection of galore."""
@@ -13459,20 +13509,6 @@ class TrainingWorkloadInput(TypedDict):
     loss: NotRequired[LossImplementation]
     """Computation of the loss from the logits: all in FP32 (`fp32`), all at the width of the activations
     (`narrow`), in eight parts (`chunked`), or without storing logits (`fused`).
-    """
-
-    recomputation: NotRequired[RecomputationInput]
-    """Activations that the backward pass recomputes. Defaults to the way of the framework, else to the
-    fastest strategy that fits.
-    """
-
-    adaptation: NotRequired[AdaptationInput]
-    """Parameters that are trained. Defaults to all."""
-
-    objective: NotRequired[TrainingObjective]
-    """Objective that the loss is taken on. Pretraining and supervised cost the same; dpo and distillation
-    also run a frozen model; ppo and grpo generate their sequences and score them; ppo also trains a
-    critic.
     """
 
     teacher_parameter_count: NotRequired[int]
@@ -13511,9 +13547,6 @@ class TrainingWorkloadInput(TypedDict):
 
     learning_rate: NotRequired[LearningRateInput]
     """Learning rate for hints. Without it hints scale the rate of one data-parallel replica."""
-
-    total_tokens: NotRequired[int]
-    """Tokens of the whole run."""
 
     total_steps: NotRequired[int]
     """Optimizer steps of the whole run."""
@@ -13581,13 +13614,6 @@ class UrdbTariffImportRequest(TypedDict):
 
     name: str
 
-    aliases: NotRequired[list[str]]
-    """Other names by which a request may refer to the row."""
-
-    note: NotRequired[str]
-
-    sources: list[Citation]
-
     format: Literal["urdb_json"]
 
     urdb: dict[str, Any]
@@ -13595,6 +13621,13 @@ class UrdbTariffImportRequest(TypedDict):
 
     time_zone: str
     """IANA name of the local clock; a rate does not state it."""
+
+    sources: list[Citation]
+
+    aliases: NotRequired[list[str]]
+    """Other names by which a request may refer to the row."""
+
+    note: NotRequired[str]
 
     holidays: NotRequired[list[str]]
     """Local days that windows treat as holidays; a rate has none."""
@@ -13680,12 +13713,6 @@ class UtilityBillBatchRequest(TypedDict):
 class UtilityBillExportRequest(TypedDict):
     """Request for the electricity of a run as FOCUS rows."""
 
-    billing_account_id: NotRequired[str]
-    """Id of the account that is charged. Defaults to the id of the tenant."""
-
-    billing_account_name: NotRequired[str]
-    """Name of the account. Defaults to its id."""
-
     model: ModelReference
     """Model that is trained or served."""
 
@@ -13695,17 +13722,29 @@ class UtilityBillExportRequest(TypedDict):
     cluster: ClusterInput
     """Cluster that the workload runs on."""
 
-    parallelism: NotRequired[ParallelismInput]
-    """Layout of the workload over the devices. Defaults to a sensible layout, which the answer states."""
-
-    efficiency: NotRequired[EfficiencyInput]
-    """Source of the efficiency of the devices. Defaults to measured runs."""
+    site: NotRequired[RunSiteInput]
+    """Building that houses the run. Without it electricity and carbon are gaps."""
 
     rental: NotRequired[Rental]
     """Terms and price of renting the devices."""
 
     purchase: NotRequired[Purchase]
     """Price of buying the devices."""
+
+    starts_at: NotRequired[str]
+    """Start of the run."""
+
+    billing_account_id: NotRequired[str]
+    """Id of the account that is charged. Defaults to the id of the tenant."""
+
+    billing_account_name: NotRequired[str]
+    """Name of the account. Defaults to its id."""
+
+    parallelism: NotRequired[ParallelismInput]
+    """Layout of the workload over the devices. Defaults to a sensible layout, which the answer states."""
+
+    efficiency: NotRequired[EfficiencyInput]
+    """Source of the efficiency of the devices. Defaults to measured runs."""
 
     storage: NotRequired[StorageInput]
     """Price of storing data and checkpoints."""
@@ -13715,19 +13754,13 @@ class UtilityBillExportRequest(TypedDict):
 
     token_price_ids: NotRequired[list[str]]
     """Token prices of the catalog to compare with the cost of a served model. Defaults to those of the
-    model.
+    model that are at most a year older than the newest of the catalog.
     """
-
-    starts_at: NotRequired[str]
-    """Start of the run."""
 
     currency_code: NotRequired[str]
     """Currency of the totals, at the exchange rates of the catalog. Defaults to the currency of the
     prices, which then must all have the same one.
     """
-
-    site: NotRequired[RunSiteInput]
-    """Building that houses the run. Without it electricity and carbon are gaps."""
 
     load_profile: NotRequired[RunLoadInput]
     """Power of the run over time."""
@@ -13778,17 +13811,23 @@ class UtilityBillRequest(TypedDict):
     cluster: ClusterInput
     """Cluster that the workload runs on."""
 
-    parallelism: NotRequired[ParallelismInput]
-    """Layout of the workload over the devices. Defaults to a sensible layout, which the answer states."""
-
-    efficiency: NotRequired[EfficiencyInput]
-    """Source of the efficiency of the devices. Defaults to measured runs."""
+    site: NotRequired[RunSiteInput]
+    """Building that houses the run. Without it electricity and carbon are gaps."""
 
     rental: NotRequired[Rental]
     """Terms and price of renting the devices."""
 
     purchase: NotRequired[Purchase]
     """Price of buying the devices."""
+
+    starts_at: NotRequired[str]
+    """Start of the run."""
+
+    parallelism: NotRequired[ParallelismInput]
+    """Layout of the workload over the devices. Defaults to a sensible layout, which the answer states."""
+
+    efficiency: NotRequired[EfficiencyInput]
+    """Source of the efficiency of the devices. Defaults to measured runs."""
 
     storage: NotRequired[StorageInput]
     """Price of storing data and checkpoints."""
@@ -13798,19 +13837,13 @@ class UtilityBillRequest(TypedDict):
 
     token_price_ids: NotRequired[list[str]]
     """Token prices of the catalog to compare with the cost of a served model. Defaults to those of the
-    model.
+    model that are at most a year older than the newest of the catalog.
     """
-
-    starts_at: NotRequired[str]
-    """Start of the run."""
 
     currency_code: NotRequired[str]
     """Currency of the totals, at the exchange rates of the catalog. Defaults to the currency of the
     prices, which then must all have the same one.
     """
-
-    site: NotRequired[RunSiteInput]
-    """Building that houses the run. Without it electricity and carbon are gaps."""
 
     load_profile: NotRequired[RunLoadInput]
     """Power of the run over time."""
