@@ -74,13 +74,13 @@ def render_report(
     return render_template("quotes/report/page.html", quote=quote, report=report)
 
 
-def render_report_section(quote: Mapping[str, Any], names: ReportNames) -> Markup:
+def render_report_section(quote: Mapping[str, Any], names: ReportNames | None = None) -> Markup:
     """Returns the report as a part of another page, which has the card and the decisions itself.
 
     Its headings have levels 2 and 3, and its ids begin with `report-`.
     """
     found = _as_json(quote)
-    return _render_section("quotes/report/report.html", found, card=(), names=names, decisions=())
+    return _render_section("quotes/report/report.html", found, card=(), names=names or _get_ids(quote), decisions=())
 
 
 def _get_ids(quote: Mapping[str, Any]) -> ReportNames:
