@@ -18,6 +18,7 @@ from service import __version__
 from service.app.examples import REFERENCE_QUESTION
 from tests import serving
 from tests.image import ROOT
+from tests.test_pull_request import MARKER, answering_forge, git, steps, variables_of_job
 
 WHEEL, SDIST = f"ironlaw-{__version__}-py3-none-any.whl", f"ironlaw-{__version__}.tar.gz"
 RENT = "1415571.28"
@@ -97,6 +98,30 @@ def read_pages(client):
             assert client.get(asset).status_code < 400, asset
 
 
+def comment_on_change(home, folder):
+    """The steps of the workflow for pull requests, by what is installed, over twice the accelerators."""
+    repository, work = folder / "repository", folder / "work"
+    (repository / "capacity").mkdir(parents=True)
+    work.mkdir()
+    git(repository, "init", "--quiet")
+    for count in (500, 1000):
+        question = {
+            **REFERENCE_QUESTION,
+            "cluster": {**REFERENCE_QUESTION["cluster"], "accelerator_count": count},
+        }
+        (repository / "capacity" / "training.json").write_text(json.dumps(question))
+        git(repository, "add", ".")
+        git(repository, "commit", "--quiet", "-m", f"{count} accelerators")
+    with answering_forge("github") as forge:
+        own = {"PATH": f"{home / 'bin'}:/usr/bin:/bin", "LIMIT": "10%", "GITHUB_WORKSPACE": str(repository)}
+        own |= {"BASE": git(repository, "rev-parse", "HEAD~1"), **variables_of_job(forge, folder)}
+        for command, _ in steps("github"):
+            subprocess.run(["/bin/bash", "-e", "-c", command], cwd=work, env=own, check=True)
+    (body,) = (comment["body"] for comment in forge.comments)
+    assert body.startswith(MARKER)
+    assert "training.json" in body, body
+
+
 def main():
     """Build, install and try; with a folder, keep wheel and source distribution there."""
     with tempfile.TemporaryDirectory(prefix="ironlaw package ") as temporary:
@@ -104,7 +129,9 @@ def main():
         kept = build(Path(sys.argv[1]).resolve() if sys.argv[1:] else folder / "dist")
         again = build(folder / "again", unpack_sdist(kept, folder))
         assert (again / WHEEL).read_bytes() == (kept / WHEEL).read_bytes()
-        checks = try_out(install(folder, kept / WHEEL), folder)
+        home = install(folder, kept / WHEEL)
+        checks = try_out(home, folder)
+        comment_on_change(home, folder)
         print(
             f"{WHEEL} installs, answers {RENT} USD and passes {checks} checks; {SDIST} builds the same wheel"
         )

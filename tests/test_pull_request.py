@@ -1,5 +1,6 @@
 """The comment under a pull request: written once, updated in place, by nobody else's leave."""
 
+import contextlib
 import json
 import subprocess
 import sys
@@ -89,22 +90,32 @@ def forge_of(kind):
     return forge
 
 
-@pytest.fixture(params=["github", "gitlab"])
-def forge(request):
-    server = forge_of(request.param)
+@contextlib.contextmanager
+def answering_forge(kind):
+    server = forge_of(kind)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
     thread.start()
-    server.kind = request.param
+    server.kind = kind
     yield server
     server.shutdown()
     server.server_close()
     thread.join(5)
 
 
+@pytest.fixture(params=["github", "gitlab"])
+def forge(request):
+    with answering_forge(request.param) as server:
+        yield server
+
+
 @pytest.fixture
 def job(forge, tmp_path):
+    return variables_of_job(forge, tmp_path)
+
+
+def variables_of_job(forge, folder):
     """Variables of a job."""
-    event = tmp_path / "event.json"
+    event = folder / "event.json"
     event.write_text(json.dumps({"pull_request": {"number": 41}}))
     if forge.kind == "github":
         return {
