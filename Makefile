@@ -172,10 +172,10 @@ platforms: ## Resolve the pins for every Python and system, to wheels; writes do
 	@tools/platforms
 
 lock: ## Pin the dependencies again, with hashes
-	$(VENV)/uv pip compile pyproject.toml --extra server --extra install --extra dev --universal \
+	$(VENV)/uv pip compile pyproject.toml --extra server --extra telemetry --extra install --extra dev --universal \
 		--python-version 3.11 --generate-hashes --no-header --no-annotate --quiet --upgrade \
 		--output-file requirements-dev.txt
-	$(VENV)/uv pip compile pyproject.toml --extra server --extra install --universal \
+	$(VENV)/uv pip compile pyproject.toml --extra server --extra telemetry --extra install --universal \
 		--python-version 3.11 --generate-hashes --no-header --no-annotate --quiet --upgrade \
 		--constraint requirements-dev.txt --output-file requirements.txt
 	$(VENV)/uv pip compile pyproject.toml --extra cuda --extra install --universal \

@@ -5,6 +5,7 @@ import contextlib
 import logging
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from fastapi import FastAPI, Request, Response
@@ -18,9 +19,10 @@ from service.app.background.service import JobDependencies, run_workers
 from service.app.documentation.router import add_documentation
 from service.app.guide import add_guide
 from service.app.landing import add_landing
-from service.app.metrics import render_metrics
+from service.app.metrics import render_metrics, update_gauges
 from service.app.recorded import HELD
 from service.app.settings import Settings
+from service.app.telemetry import start_telemetry
 from service.approvals import router as approvals
 from service.approvals.delegations.router import router as delegations
 from service.approvals.links import router as approval_links
@@ -151,7 +153,7 @@ def create_app(settings: Settings) -> FastAPI:
         docs_url=None,
         redoc_url=None,
         openapi_url=None,
-        # Requests are reported to the log and the metrics only.
+        # RequestContext opens the span of a request: most answers pass by FastAPI's own.
         telemetry={"tracing": False, "metrics": False, "logs": False},
     )
     # The middleware that is added last runs first.
@@ -276,6 +278,7 @@ def _build_login(settings: Settings, keyring: Keyring) -> "SignIn | None":
 @contextlib.asynccontextmanager
 async def _run_lifespan(app: FastAPI) -> AsyncIterator[None]:
     await asyncio.to_thread(_refresh_snapshots, app)
+    telemetry = start_telemetry(partial(update_gauges, app))
     following = [
         asyncio.create_task(_repeat_every(_POLL_SECONDS, _refresh_snapshots, app)),
         asyncio.create_task(_repeat_every(_NOTE_USE_SECONDS, _record_key_use, app)),
@@ -291,6 +294,7 @@ async def _run_lifespan(app: FastAPI) -> AsyncIterator[None]:
     with contextlib.suppress(SQLAlchemyError):
         await asyncio.to_thread(_record_key_use, app)
         await asyncio.to_thread(app.state.heartbeats.write, 1)
+    await asyncio.to_thread(telemetry.stop)
 
 
 def _refresh_snapshots(app: FastAPI) -> None:

@@ -56,6 +56,12 @@ _KEYS = Gauge("ironlaw_api_keys", "Live keys of every tenant.")
 
 def render_metrics(app: FastAPI) -> bytes:
     """Renders all metrics as text."""
+    update_gauges(app)
+    return generate_latest()
+
+
+def update_gauges(app: FastAPI) -> None:
+    """Brings the gauges up to date."""
     state = app.state
     with state.database.open_reader() as session:
         _count_jobs(session)
@@ -68,7 +74,6 @@ def render_metrics(app: FastAPI) -> bytes:
     _CONNECTIONS.set(pool.checkedout() if isinstance(pool, QueuePool) else 0)
     _REVISION.set(state.snapshots.get_current(DEFAULT_TENANT).revision)
     _KEYS.set(len(state.held_keys))
-    return generate_latest()
 
 
 def _count_jobs(session: Reader) -> None:

@@ -103,11 +103,13 @@ def serve(
 
     from service.app.application import attach_database, create_app  # noqa: PLC0415
     from service.app.storage import prepare_database  # noqa: PLC0415
+    from service.app.telemetry import check_telemetry  # noqa: PLC0415
     from service.kit.database.engine import Database  # noqa: PLC0415
     from service.kit.http.server import BoundedProtocol  # noqa: PLC0415
     from service.kit.logs import configure_logs  # noqa: PLC0415
 
     settings = _load_settings()
+    check_telemetry()
     is_v6 = ":" in settings.host
     family = socket.AF_INET6 if is_v6 else socket.AF_INET
     # A port that is in use is reported before the database is touched.
@@ -220,6 +222,7 @@ def background() -> None:
     """Run background jobs, in addition to or instead of the threads of the servers."""
     from service.app.background.service import JobDependencies, work_until_stopped  # noqa: PLC0415
     from service.app.storage import prepare_database  # noqa: PLC0415
+    from service.app.telemetry import start_telemetry  # noqa: PLC0415
     from service.audit.service import Writes  # noqa: PLC0415
     from service.kit.database.engine import Database  # noqa: PLC0415
     from service.kit.http.outbound import OutboundClient  # noqa: PLC0415
@@ -237,7 +240,9 @@ def background() -> None:
     means = JobDependencies(
         writes=Writes(database, keyring), webhooks=webhooks, exports=settings.audit_exports
     )
+    telemetry = start_telemetry()
     work_until_stopped(database, means, settings.background_threads)
+    telemetry.stop()
 
 
 @app.command()

@@ -12,6 +12,7 @@ from service.estimates.throughput import estimate_throughput
 from service.estimates.utility_bill import estimate_utility_bill
 from service.evidence.service import known_rows
 from service.kit.http.problems import FieldError, Unprocessable
+from service.kit.tracing import open_inner_span
 from service.planning.errors import PlanningError
 from service.planning.tariff.allowance import Allowance
 from service.resolve.catalog import CatalogView
@@ -60,7 +61,7 @@ def answer_question(
     ``allowed``, which a batch shares among its questions.
     """
     try:
-        with use_allowance(allowed or Allowance()):
+        with open_inner_span("estimate"), use_allowance(allowed or Allowance()):
             return estimator(question, apply_own_runs(catalog, known_rows()))
     except PlanningError as error:
         field = FieldError(at + error.pointer, error.code, error.detail)

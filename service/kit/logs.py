@@ -32,6 +32,8 @@ def log_request(state: Mapping[str, Any], **outcome: object) -> None:
     }
     if subject is not None:
         line["tenant_id"], line["subject_id"] = subject.tenant_id, subject.id
+    if "trace_id" in state:
+        line["trace_id"] = state["trace_id"]
     _write_request(line)
 
 
@@ -43,6 +45,8 @@ def _add_request(logger: object, name: str, event: EventDict) -> EventDict:
         subject = state.get("subject")
         if subject is not None:
             event["tenant_id"], event["subject_id"] = subject.tenant_id, subject.id
+        if "trace_id" in state:
+            event["trace_id"] = state["trace_id"]
     return event
 
 

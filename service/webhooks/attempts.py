@@ -43,6 +43,8 @@ class OutboundMessage(NamedTuple):
     signature_scheme: str
     secrets: list[bytes]
     event_id: str
+    event_type: str
+    traceparent: str | None
     body: bytes
 
 
@@ -92,6 +94,8 @@ def claim_delivery(
                 signature_scheme=webhook.signature_scheme,
                 secrets=webhooks.decrypt_live_secrets(webhook, time),
                 event_id=row.event_id,
+                event_type=event.type,
+                traceparent=event.traceparent,
                 body=to_json(_build_body(event, webhooks.public_url)),
             )
     return None

@@ -25,6 +25,7 @@ from service.kit.jobs import leases
 from service.kit.jobs.leases import LeaseLost
 from service.kit.jobs.notifier import JobNotifier
 from service.kit.metrics import DELIVERY_ATTEMPTS
+from service.kit.tracing import TRACEPARENT, SpanRole, get_traceparent, mark_failed, open_span
 from service.webhooks import attempts, repository, signing
 from service.webhooks.attempts import LEASE_SECONDS, SUCCESSES, AttemptResult, OutboundMessage
 from service.webhooks.fair_scheduling import FairScheduler, ReadyWebhook
@@ -139,7 +140,7 @@ class Dispatcher:
 
     async def _deliver_message(self, message: OutboundMessage) -> None:
         ends_at = time.monotonic() + LEASE_SECONDS
-        result = await send_message(self._webhooks, message)
+        result = await _send_traced(self._webhooks, message)
         while time.monotonic() < ends_at:
             try:
                 await asyncio.to_thread(self._record, message, result)
@@ -167,12 +168,33 @@ class Dispatcher:
             leases.release_row(session, DeliveryRow, message.lease, delay=0.0)
 
 
+async def _send_traced(webhooks: Webhooks, message: OutboundMessage) -> AttemptResult:
+    """Makes one attempt as a span of the trace of the event's cause."""
+    with open_span(
+        f"webhook {message.event_type}",
+        role=SpanRole.CLIENT,
+        parent=message.traceparent,
+        ironlaw__tenant_id=message.tenant_id,
+        ironlaw__webhook_id=message.webhook_id,
+        ironlaw__event_id=message.event_id,
+    ) as span:
+        result = await send_message(webhooks, message)
+        if span is not None:
+            if result.status_code is not None:
+                span.set_attribute("http.response.status_code", result.status_code)
+            if not result.is_success:
+                mark_failed(span, result.error_code or str(result.status_code))
+        return result
+
+
 async def send_message(webhooks: Webhooks, message: OutboundMessage) -> AttemptResult:
     """Makes one attempt."""
     started_at, began = now(), time.monotonic()
     timestamp, scheme = int(started_at.timestamp()), message.signature_scheme
     signed = signing.build_headers(message.secrets, message.event_id, timestamp, message.body, scheme)
     headers = {"content-type": "application/json", "user-agent": _USER_AGENT, **signed}
+    if traceparent := get_traceparent():
+        headers[TRACEPARENT] = traceparent
 
     def build_result(**members: Any) -> AttemptResult:  # noqa: ANN401
         milliseconds = round((time.monotonic() - began) * 1000)

@@ -10,7 +10,7 @@ listener on every statement cost 2% of a short one. Migrations and backups opt o
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime
 from math import inf
 from threading import Lock
@@ -25,6 +25,8 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import DeclarativeBase, Session
 from sqlalchemy.pool import ConnectionPoolEntry
 from sqlalchemy.types import TypeDecorator
+
+from service.kit.tracing import open_inner_span
 
 NAMING_CONVENTION = {
     "ix": "ix_%(table_name)s_%(column_0_N_name)s",
@@ -124,15 +126,19 @@ class Database:
     @contextmanager
     def open_reader(self) -> Iterator[Reader]:
         """Opens a read transaction that sees one state of the database and is rolled back at the end."""
-        with Reader(self._reading, autoflush=False) as session:
+        with self._open_span("read"), Reader(self._reading, autoflush=False) as session:
             yield session
 
     @contextmanager
     def open_writer(self) -> Iterator[Writer]:
         """Opens a write transaction, committed at the end or rolled back on error."""
         engine = self.engine.execution_options(ironlaw_write=True)
-        with self._wait_to_write(), Writer(engine, expire_on_commit=False) as session, session.begin():
+        opened = Writer(engine, expire_on_commit=False)
+        with self._open_span("write"), self._wait_to_write(), opened as session, session.begin():
             yield session
+
+    def _open_span(self, access: str) -> AbstractContextManager[object]:
+        return open_inner_span(f"database {access}", db__system__name=self.url.get_backend_name())
 
     @contextmanager
     def _wait_to_write(self) -> Iterator[None]:

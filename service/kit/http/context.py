@@ -11,6 +11,7 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.kit.http.problems import HostNotAllowed, OriginNotAllowed, PayloadTooLarge, Problem
+from service.kit.http.request_span import describe_answer, note_trace, open_request_span
 from service.kit.http.web import problem_response
 from service.kit.logs import log_request, request_ids
 from service.kit.metrics import REQUESTS_IN_PROGRESS, count_request
@@ -89,11 +90,16 @@ class RequestContext:
             return
         began = time.perf_counter()
         REQUESTS_IN_PROGRESS.inc()
-        try:
-            await self._serve_request(scope, receive, answer)
-        finally:
-            REQUESTS_IN_PROGRESS.dec()
-            _record_answer(scope, answer.status, time.perf_counter() - began)
+        with open_request_span(scope) as span:
+            if span is not None:
+                note_trace(span, scope)
+            try:
+                await self._serve_request(scope, receive, answer)
+            finally:
+                REQUESTS_IN_PROGRESS.dec()
+                _record_answer(scope, answer.status, time.perf_counter() - began)
+                if span is not None:
+                    describe_answer(span, scope, answer.status)
 
     async def _serve_request(self, scope: Scope, receive: Receive, answer: _ResponseSender) -> None:
         given = dict(scope["headers"])

@@ -17,6 +17,7 @@ from service.kit.clock import now
 from service.kit.database.engine import Base, Json, UtcDateTime, Writer, insert_new
 from service.kit.jobs.kinds import JobType
 from service.kit.jobs.repository import enqueue_job
+from service.kit.tracing import TRACEPARENT_CHARACTERS, get_traceparent
 
 
 class EventRow(Base):
@@ -30,6 +31,8 @@ class EventRow(Base):
     type: Mapped[str] = mapped_column(String(100))
     data: Mapped[dict[str, Any]] = mapped_column(Json)
     occurred_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    traceparent: Mapped[str | None] = mapped_column(String(TRACEPARENT_CHARACTERS))
+    """Span of its cause, if that is traced."""
 
 
 class EventToPublish(BaseModel):
@@ -62,7 +65,7 @@ def write_event(
     session: Writer, tenant_id: str, type_: str, data: Mapping[str, Any], *, event_id: str
 ) -> bool:
     """Writes an event that need not be published, unless it exists already. Returns true if it was new."""
-    values = {"type": type_, "data": dict(data), "occurred_at": now()}
+    values = {"type": type_, "data": dict(data), "occurred_at": now(), "traceparent": get_traceparent()}
     return insert_new(session, EventRow, tenant_id=tenant_id, id=event_id, **values)
 
 

@@ -17,6 +17,7 @@ from service.kit.jobs.kinds import JobArguments, JobType, RunnableJobType
 from service.kit.jobs.leases import RUNNING, WAITING
 from service.kit.jobs.notifier import notify_after_commit
 from service.kit.jobs.tables import CANCELLED, DEAD, DONE, JobRow
+from service.kit.tracing import get_traceparent
 
 _TURNS = 0x1A0B  # class of the advisory locks that serialize claims of a limited kind
 
@@ -44,6 +45,7 @@ def enqueue_job(
             arguments=arguments.model_dump(mode="json"),
             due_at=due_at or leases.get_database_time(),
             span_seconds=None if due_at else 0.0,
+            traceparent=get_traceparent(),
             created_at=leases.get_database_time(),
         )
         .on_conflict_do_update(index_elements=list(unique), set_={"effect_key": effect_key})

@@ -18,13 +18,14 @@ from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from service.kit.database.engine import Database
 from service.kit.jobs import chunks, leases, repository
-from service.kit.jobs.chunks import UNWRITABLE, ChunkOutcome, ClaimedJob
+from service.kit.jobs.chunks import UNWRITABLE, ChunkOutcome, ClaimedJob, FailedChunk
 from service.kit.jobs.kinds import JobLease, RunnableJobType
 from service.kit.jobs.leases import LeaseLost, RowLease
 from service.kit.jobs.notifier import JobNotifier, listen_for_jobs, notify_after_commit
 from service.kit.jobs.repository import JobQueueState
 from service.kit.jobs.schedules import JobSchedule
 from service.kit.jobs.tables import JobRow
+from service.kit.tracing import SpanRole, mark_failed, open_span
 
 SQLITE_POLL_SECONDS = 1.0
 POSTGRESQL_POLL_SECONDS = 5.0  # a notification comes sooner
@@ -168,8 +169,16 @@ class JobRunner:
         return claimed
 
     def _run_job(self, claimed: ClaimedJob) -> None:
+        kind, row, _ = claimed
+        about = {"ironlaw__tenant_id": row.tenant_id, "ironlaw__job_id": row.id}
         try:
-            self._record_outcome(claimed, chunks.run_chunk(self._database, claimed))
+            with open_span(
+                f"job {kind.name}", role=SpanRole.CONSUMER, parent=row.traceparent, **about
+            ) as span:
+                outcome = chunks.run_chunk(self._database, claimed)
+                if span is not None and isinstance(outcome, FailedChunk):
+                    mark_failed(span, outcome.code)
+                self._record_outcome(claimed, outcome)
         except LeaseLost:
             told = (claimed.row.id, claimed.kind.name, claimed.hold.lease.token)
             _logger.warning("job %s of kind %s: lease %d lost", *told)

@@ -8,6 +8,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 
 from service.kit.database.engine import Base, Json, UtcDateTime
 from service.kit.jobs.leases import RUNNING, WAITING, LeasedColumns
+from service.kit.tracing import TRACEPARENT_CHARACTERS
 
 DONE = "done"
 CANCELLED = "cancelled"
@@ -38,5 +39,7 @@ class JobRow(LeasedColumns, Base):
     error_code: Mapped[str | None] = mapped_column(String(100))
     error_summary: Mapped[str | None] = mapped_column(String(500))
     """Summary of the last failed attempt; never contains data that was sent or received."""
+    traceparent: Mapped[str | None] = mapped_column(String(TRACEPARENT_CHARACTERS))
+    """Span of the request or job that asked for it, if that is traced."""
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)
     finished_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
