@@ -1,4 +1,4 @@
-"""The examples of how a worker is deployed, held against what reads them."""
+"""The examples of how the service and a worker are deployed, held against what reads them."""
 
 import json
 import os
@@ -15,6 +15,8 @@ import yaml
 from typer.core import TyperGroup
 from typer.main import get_command
 
+from service.app.background.service import GRACE_SECONDS
+from service.app.settings import Settings
 from service.cli.main import app
 from service.worker.cli import app as worker_app
 from tests.image import ROOT, is_sent, steps
@@ -22,6 +24,7 @@ from tests.serving import IRONLAW
 
 DEPLOY = ROOT / "deploy"
 UNIT = (DEPLOY / "ironlaw-worker.service").read_text()
+SERVER = DEPLOY / "ironlaw.service"
 BATCH = DEPLOY / "ironlaw-worker.sbatch"
 DAEMON_SET = yaml.safe_load((DEPLOY / "ironlaw-worker.yaml").read_text())
 POD = DAEMON_SET["spec"]["template"]["spec"]
@@ -59,10 +62,51 @@ def named(text):
     return set(re.findall(r"IRONLAW_WORKER_[A-Z_]+", text))
 
 
+HAS_SYSTEMD = pytest.mark.skipif(
+    not shutil.which("systemd-analyze"), reason="systemd-analyze checks the unit: apt install systemd"
+)
+
+
+def analyse(*words):
+    """What systemd-analyze says."""
+    command = [shutil.which("systemd-analyze"), *words]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+class TestServer:
+    """The unit of the service."""
+
+    @HAS_SYSTEMD
+    @pytest.mark.parametrize("is_right", [True, False])
+    def test_it_is_read_without_a_word(self, tmp_path, is_right):
+        unit, command = tmp_path / SERVER.name, tmp_path / "ironlaw"
+        command.symlink_to(IRONLAW)
+        text = SERVER.read_text().replace("/opt/ironlaw/bin/ironlaw", str(command))
+        unit.write_text(text if is_right else text.replace("PrivateTmp=", "PrivateTemp="))
+        done = analyse("verify", unit)
+        assert done.returncode == 0, done.stderr
+        assert ("PrivateTemp" in done.stderr) != is_right
+        assert ("ironlaw.service" in done.stderr) != is_right, done.stderr
+
+    @HAS_SYSTEMD
+    def test_its_exposure_is_low(self):
+        """By the measure of systemd, of which ten is a service without a sandbox."""
+        said = analyse("security", "--offline=true", "--no-pager", SERVER).stdout
+        assert float(re.search(r"exposure level for ironlaw.service: ([0-9.]+)", said)[1]) <= 1.5
+
+    def test_its_command_is_one_of_the_service(self):
+        (command,) = re.findall(r"(?m)^ExecStart=/opt/ironlaw/bin/ironlaw (.*)$", SERVER.read_text())
+        assert options_of(command.split()) == ("serve", [])
+        known = {f"IRONLAW_{name.upper()}" for name in Settings.model_fields}
+        assert set(re.findall("IRONLAW_[A-Z_]+", SERVER.read_text())) <= known
+
+    def test_it_has_time_to_end(self):
+        (stop,) = re.findall(r"(?m)^TimeoutStopSec=(\d+)$", SERVER.read_text())
+        assert float(stop) >= GRACE_SECONDS + 5
+
+
 class TestSystemd:
-    @pytest.mark.skipif(
-        not shutil.which("systemd-analyze"), reason="systemd-analyze checks the unit: apt install systemd"
-    )
+    @HAS_SYSTEMD
     @pytest.mark.parametrize("is_right", [True, False])
     def test_it_reads_the_unit_without_a_word(self, tmp_path, is_right):
         unit = tmp_path / "ironlaw-worker.service"
@@ -70,8 +114,7 @@ class TestSystemd:
         command.symlink_to(IRONLAW)
         text = UNIT.replace("/opt/ironlaw/bin/ironlaw worker", f"{command} worker")
         unit.write_text(text if is_right else text.replace("RestartSec=", "RestartSecs="))
-        checking = [shutil.which("systemd-analyze"), "verify", unit]
-        done = subprocess.run(checking, capture_output=True, text=True, check=False)
+        done = analyse("verify", unit)
         assert done.returncode == 0, done.stderr
         assert ("ironlaw-worker" in done.stderr) != is_right, done.stderr
 
