@@ -1,5 +1,6 @@
 """What the compose file runs, as real processes on a PostgreSQL with the roles that the file makes."""
 
+import json
 import os
 import re
 import shutil
@@ -88,6 +89,18 @@ class Deployed(NamedTuple):
         }
         return subprocess.run([ROOT / script], env=own, capture_output=True, text=True, check=False)
 
+    def makes_reader(self):
+        """Run the statements that the guide sends to the database."""
+        statements = (ROOT / "deploy" / "compose" / "reader.sql").read_text()
+        own = {
+            "PATH": f"{self.server.bin_path}:{os.environ['PATH']}",
+            "PGHOST": self.socket,
+            "PGPASSWORD": (self.secrets / "database-superuser-password").read_text().strip(),
+            "IRONLAW_SECRETS": str(self.secrets),
+        }
+        asking = ["psql", "--quiet", "--no-psqlrc", "--username", "postgres", "--dbname", "ironlaw"]
+        return subprocess.run(asking, env=own, input=statements, capture_output=True, text=True, check=False)
+
     def begins(self):
         """A new volume: the database that the image makes, and its roles."""
         self.administers("CREATE DATABASE ironlaw")
@@ -171,6 +184,27 @@ class TestRoles:
             for database in ("postgres", "template1"):
                 with pytest.raises(OperationalError, match="permission denied for database"):
                     deployed.asks("SELECT 1", role, secret, database)
+
+    def test_grafana_reads_the_tables_of_its_panels_and_nothing_else(self, deployed):
+        for _ in range(2):
+            done = deployed.makes_reader()
+            assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+        reader = ("ironlaw_reader", "database-reader-password")
+        boards = (ROOT / "deploy" / "observability" / "grafana" / "dashboards").glob("*.json")
+        panels = [panel for path in boards for panel in json.loads(path.read_text())["panels"]]
+        statements = [
+            target["rawSql"] for panel in panels for target in panel["targets"] if "rawSql" in target
+        ]
+        assert statements
+        for statement in statements:
+            deployed.asks(statement.replace(":", "\\:"), *reader)
+        for statement in (
+            "SELECT * FROM api_keys",
+            "SELECT * FROM webhooks",
+            "SELECT * FROM background_jobs",
+        ):
+            with pytest.raises(ProgrammingError, match="permission denied"):
+                deployed.asks(statement, *reader)
 
     def test_no_password_is_in_the_log_of_the_database(self, deployed):
         """Nor where the script fails, as it does the second time."""

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import jsonschema_rs
 import pytest
+import yaml
 from typer.core import TyperGroup
 from typer.main import get_command
 
@@ -19,7 +20,7 @@ from service.app.background.service import GRACE_SECONDS
 from service.app.settings import Settings
 from service.cli.main import GRACEFUL_SECONDS, app
 from tests.composing import COMPOSE, OURS, SERVICES, environment_of, make_secrets, resolved
-from tests.image import HOME, install, installing, is_sent, steps, try_out
+from tests.image import HOME, ROOT, install, installing, is_sent, steps, try_out
 
 SCHEMA = json.loads((Path(__file__).parent / "data" / "compose-spec" / "compose-spec.json").read_text())
 IMAGE = [step for step in steps() if step.stage == 2]
@@ -112,7 +113,9 @@ class TestSecrets:
         assert texts.keys() == mounted == COMPOSE["secrets"].keys()
         assert stat.S_IMODE(folder.stat().st_mode) == 0o700
         assert {stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()} == {0o444}
-        made = [text.strip() for name, text in texts.items() if name != "oidc-client-secret"]
+        made = [
+            text.strip() for name, text in texts.items() if name not in {"oidc-client-secret", "metrics-key"}
+        ]
         assert all(re.fullmatch("[0-9a-f]{64}", text) for text in made)
         assert len(set(made)) == len(made)
         make_secrets(folder)
@@ -150,9 +153,8 @@ class TestCompose:
         known = {f"IRONLAW_{name.upper()}" for name in Settings.model_fields} - {"IRONLAW_SECRET_KEY"}
         set_by_the_image = set(environment_of_the_image())
         for name in ("api", "worker"):
-            assert known - set_by_the_image == {
-                each for each in SERVICES[name]["environment"] if each not in set_by_the_image
-            }
+            passed = {each for each in SERVICES[name]["environment"] if each.startswith("IRONLAW_")}
+            assert passed - set_by_the_image == known - set_by_the_image
 
     def test_settings_are_passed_on_as_they_are_given(self):
         given = {
@@ -164,7 +166,8 @@ class TestCompose:
             "IRONLAW_OIDC_CLIENT_ID": "ironlaw",
         }
         bare, filled = environment_of("api", {}), environment_of("api", given)
-        assert filled.items() >= given.items()
+        # Prometheus asks for the service by its name here.
+        assert filled.items() >= (given | {"IRONLAW_ALLOWED_HOSTS": "plan.example.com,api"}).items()
         assert "/run/secrets/oidc-client-secret" == filled["IRONLAW_OIDC_CLIENT_SECRET_FILE"]  # noqa: SIM300
         assert bare.keys() == {
             "IRONLAW_MODE",
@@ -186,7 +189,7 @@ class TestCompose:
         assert all(re.fullmatch(r"/[a-z/]+:size=\d+m", each) for each in service["tmpfs"])
         forbidden = {"cap_add", "privileged", "pid", "ipc", "network_mode", "devices", "env_file"}
         assert not forbidden & service.keys()
-        assert service.get("user") in ((None,) if name in OURS else ("postgres",))
+        assert service.get("user") == ("postgres" if name == "database" else None)
         limits = service["deploy"]["resources"]["limits"]
         assert float(limits["cpus"]) > 0
         assert re.fullmatch(r"\d+G", limits["memory"])
@@ -206,7 +209,11 @@ class TestCompose:
                     read.add(value_.removeprefix("/run/secrets/"))
                 assert not re.search(r"://[^/@]*:[^/@]*@", value_), variable
             if name == "database":  # whose roles are made with them
-                read |= {"database-owner-password", "database-password"}
+                read |= {"database-owner-password", "database-password", "database-reader-password"}
+            for volume in service.get("volumes", []):  # files of settings may name more
+                path = ROOT / volume.partition(":")[0]
+                if path.is_file() and path.suffix == ".yml":
+                    read |= set(re.findall(r"/run/secrets/([a-z-]+)", path.read_text()))
             assert read == set(service["secrets"])
 
     def test_only_what_migrates_owns_the_schema(self):
@@ -249,6 +256,38 @@ class TestCompose:
         assert SERVICES["worker"]["profiles"] == ["worker"]
 
     def test_the_api_is_reached_from_this_host_alone(self):
+        for service in SERVICES.values():
+            assert all(port.startswith("127.0.0.1:") for port in service.get("ports", []))
         assert SERVICES["api"]["ports"] == ["127.0.0.1:8000:8000"]
         assert environment_of_the_image()["IRONLAW_PORT"] == "8000"
         assert "8000/readyz" in SERVICES["api"]["healthcheck"]["test"][-1]
+
+    def test_what_watches_is_asked_for_and_finds_its_files(self):
+        watching = [name for name, each in SERVICES.items() if each.get("profiles") == ["observability"]]
+        assert watching == ["prometheus", "grafana"]
+        for name in watching:
+            mounted = [volume.split(":") for volume in SERVICES[name]["volumes"]]
+            for source, _, *options in mounted:
+                is_here = source.startswith("./")
+                assert options == (["ro"] if is_here else [])
+                assert (ROOT / source).exists() if is_here else source in COMPOSE["volumes"]
+        read = yaml.safe_load((ROOT / "deploy" / "compose" / "prometheus.yml").read_text())
+        (scrape,) = read["scrape_configs"]
+        ((address,),) = (each["targets"] for each in scrape["static_configs"])
+        host, _, port = address.partition(":")
+        assert (host in SERVICES, port) == (True, environment_of_the_image()["IRONLAW_PORT"])
+        assert host in environment_of("api", {})["IRONLAW_ALLOWED_HOSTS"].split(",")
+        assert "/etc/prometheus/" + read["rule_files"][0] in str(SERVICES["prometheus"]["volumes"])
+
+    def test_grafana_has_the_sources_of_its_dashboards(self):
+        def sources(path):
+            found = yaml.safe_load((ROOT / "deploy" / path).read_text())["datasources"]
+            return {each["uid"]: each for each in found}
+
+        own = sources("compose/grafana-datasources.yml")
+        elsewhere = sources("observability/grafana/provisioning/datasources/ironlaw.yml")
+        assert {(uid, each["type"]) for uid, each in own.items()} == {
+            (uid, each["type"]) for uid, each in elsewhere.items()
+        }
+        assert own["ironlaw-prometheus"]["url"].partition("//")[2].partition(":")[0] in SERVICES
+        assert own["ironlaw-postgresql"]["url"].partition(":")[0] in SERVICES

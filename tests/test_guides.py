@@ -417,7 +417,7 @@ def test_containers(directory):
     composed = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
     assert {file.name for file in (directory / "secrets").iterdir()} == composed["secrets"].keys()
     told = [line.split() for line in calls.read_text().splitlines()]
-    assert len(told) == 11
+    assert len(told) == 14
     for words in told:
         if words[0] == "volume":
             assert words[2].removeprefix(f"{composed['name']}_") in composed["volumes"]

@@ -56,7 +56,7 @@ class TestPins:
         own = {"ironlaw", "ironlaw-worker"}
         assert own <= found
         assert all(re.search(r"@(sha256:[0-9a-f]{64}|[0-9a-f]{40})$", each) for each in found - own)
-        assert len(found - own) == 13
+        assert len(found - own) == 15
 
     @pytest.mark.parametrize(
         ("name", "pinned", "loose"),
