@@ -6,7 +6,7 @@ Spans carry neither bodies nor addresses nor messages of errors, which may repea
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from enum import Enum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from opentelemetry.trace import Span, Tracer
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 TRACEPARENT = "traceparent"
 """Name of the member of W3C Trace Context that is received, stored and sent."""
 TRACEPARENT_CHARACTERS = 55
+
+NO_SPAN: "Final[AbstractContextManager[Span | None]]" = nullcontext()
 
 _tracer: "Tracer | None" = None
 
@@ -33,6 +35,11 @@ def set_tracer(tracer: "Tracer | None") -> None:
     _tracer = tracer
 
 
+def is_tracing() -> bool:
+    """Returns true if the process exports traces."""
+    return _tracer is not None
+
+
 def open_span(
     name: str,
     *,
@@ -45,14 +52,14 @@ def open_span(
     Names of attributes have two underscores for a dot.
     """
     if _tracer is None:
-        return nullcontext()
+        return NO_SPAN
     return _open_span(_tracer, name, role, parent, attributes)
 
 
 def open_inner_span(name: str, **attributes: str) -> AbstractContextManager["Span | None"]:
     """Opens a span below the current one; outside of a trace there is none to open."""
     if _tracer is None or get_traceparent() is None:
-        return nullcontext()
+        return NO_SPAN
     return _open_span(_tracer, name, SpanRole.INTERNAL, None, attributes)
 
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from starlette.types import Scope
 
-from service.kit.tracing import TRACEPARENT, SpanRole, mark_failed, open_span
+from service.kit.tracing import NO_SPAN, TRACEPARENT, SpanRole, is_tracing, mark_failed, open_span
 
 if TYPE_CHECKING:
     from opentelemetry.trace import Span
@@ -16,6 +16,8 @@ _SERVER_ERRORS = range(500, 600)
 
 def open_request_span(scope: Scope) -> AbstractContextManager["Span | None"]:
     """Opens the span of a request, in the trace of its caller if it names one."""
+    if not is_tracing():
+        return NO_SPAN
     given = [value.decode("latin-1") for name, value in scope["headers"] if name == _TRACEPARENT]
     return open_span(
         scope["method"],
