@@ -80,7 +80,9 @@ def render_report_section(quote: Mapping[str, Any], names: ReportNames | None = 
     Its headings have levels 2 and 3, and its ids begin with `report-`.
     """
     found = _as_json(quote)
-    return _render_section("quotes/report/report.html", found, card=(), names=names or _get_ids(quote), decisions=())
+    return _render_section(
+        "quotes/report/report.html", found, card=(), names=names or _get_ids(quote), decisions=()
+    )
 
 
 def _get_ids(quote: Mapping[str, Any]) -> ReportNames:
