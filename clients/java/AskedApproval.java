@@ -1,9 +1,9 @@
-import ironlaw.api.ApprovalsApi;
-import ironlaw.api.QuotesApi;
-import ironlaw.model.ApprovalState;
-import ironlaw.model.QuoteRequest;
-import ironlaw.model.QuoteSubmissionRequest;
-import ironlaw.model.UtilityBillQuoteRequest;
+import org.openapitools.client.api.ApprovalsApi;
+import org.openapitools.client.api.QuotesApi;
+import org.openapitools.client.model.ApprovalState;
+import org.openapitools.client.model.QuoteRequest;
+import org.openapitools.client.model.QuoteSubmissionRequest;
+import org.openapitools.client.model.UtilityBillQuoteRequest;
 import java.util.UUID;
 
 /** Quote a run, ask for its approval and follow it until it is decided; 0 where it is approved. */
@@ -29,7 +29,7 @@ public final class AskedApproval {
             }
             var approval = quotes.submitQuote(quote.getId(), seen, null, key());
             System.out.println("approval " + approval.getId() + " waits");
-            while (approval.getState() == ApprovalState.PENDING) {
+            while (approval.getState() == ApprovalState.APPROVAL_STATE_PENDING) {
                 Thread.sleep(1000);
                 approval = new ApprovalsApi(client).getApproval(approval.getId());
             }
@@ -39,7 +39,7 @@ public final class AskedApproval {
                 }
             }
             System.out.println(approval.getState());
-            System.exit(approval.getState() == ApprovalState.APPROVED ? 0 : 1);
+            System.exit(approval.getState() == ApprovalState.APPROVAL_STATE_APPROVED ? 0 : 1);
         });
     }
 }

@@ -1,13 +1,13 @@
-import ironlaw.api.PlansApi;
-import ironlaw.model.CatalogModel;
-import ironlaw.model.ModelReference;
-import ironlaw.model.PlanGoal;
-import ironlaw.model.PlanRequest;
-import ironlaw.model.PlanSearch;
-import ironlaw.model.PlanState;
-import ironlaw.model.RentedDevices;
-import ironlaw.model.TrainingWorkloadInput;
-import ironlaw.model.WorkloadInput;
+import org.openapitools.client.api.PlansApi;
+import org.openapitools.client.model.CatalogModel;
+import org.openapitools.client.model.ModelReference;
+import org.openapitools.client.model.PlanGoal;
+import org.openapitools.client.model.PlanRequest;
+import org.openapitools.client.model.PlanSearch;
+import org.openapitools.client.model.PlanState;
+import org.openapitools.client.model.RentedDevices;
+import org.openapitools.client.model.TrainingWorkloadInput;
+import org.openapitools.client.model.WorkloadInput;
 import java.util.List;
 
 /** The cheapest of several ways to train a model: a search that is waited for. */
@@ -29,7 +29,7 @@ public final class CheapestPlan {
         return new PlanRequest()
                 .model(new ModelReference(model))
                 .workload(new WorkloadInput(workload))
-                .goal(PlanGoal.CHEAPEST)
+                .goal(PlanGoal.PLAN_GOAL_CHEAPEST)
                 .rented(List.of(rented("h100-sxm", "2.50"), rented("a100-sxm-80gb", "1.30")))
                 .search(new PlanSearch().offers(false).acceleratorCounts(List.of(8L, 16L)));
     }
@@ -38,7 +38,7 @@ public final class CheapestPlan {
         Connection.run(client -> {
             var plans = new PlansApi(client);
             var plan = plans.createPlan(question(), null, null);
-            while (plan.getState() == PlanState.RUNNING) {
+            while (plan.getState() == PlanState.PLAN_STATE_RUNNING) {
                 Thread.sleep(500);
                 plan = plans.getPlan(plan.getId());
             }

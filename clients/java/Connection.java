@@ -1,10 +1,10 @@
 import com.fasterxml.jackson.core.JsonProcessingException;
-import ironlaw.ApiClient;
-import ironlaw.ApiException;
-import ironlaw.model.FieldError;
-import ironlaw.model.MoneyInput;
-import ironlaw.model.MoneyQuantity;
-import ironlaw.model.Problem;
+import org.openapitools.client.ApiClient;
+import org.openapitools.client.ApiException;
+import org.openapitools.client.model.FieldError;
+import org.openapitools.client.model.MoneyInput;
+import org.openapitools.client.model.MoneyQuantity;
+import org.openapitools.client.model.Problem;
 
 /** What all examples share: the service of the environment, and problems that end a program. */
 final class Connection {

@@ -1,5 +1,5 @@
-import ironlaw.api.EstimatesApi;
-import ironlaw.model.EstimateGap;
+import org.openapitools.client.api.EstimatesApi;
+import org.openapitools.client.model.EstimateGap;
 
 /** Rent or buy: what a training run on a thousand devices costs, either way. */
 public final class Estimate {

@@ -1,15 +1,15 @@
-import ironlaw.model.AcceleratorReference;
-import ironlaw.model.AssumedEfficiency;
-import ironlaw.model.CatalogAccelerator;
-import ironlaw.model.ClusterInput;
-import ironlaw.model.EfficiencyInput;
-import ironlaw.model.ModelReference;
-import ironlaw.model.ParameterCountModel;
-import ironlaw.model.Purchase;
-import ironlaw.model.Rental;
-import ironlaw.model.TrainingWorkloadInput;
-import ironlaw.model.UtilityBillRequest;
-import ironlaw.model.WorkloadInput;
+import org.openapitools.client.model.AcceleratorReference;
+import org.openapitools.client.model.AssumedEfficiency;
+import org.openapitools.client.model.CatalogAccelerator;
+import org.openapitools.client.model.ClusterInput;
+import org.openapitools.client.model.EfficiencyInput;
+import org.openapitools.client.model.ModelReference;
+import org.openapitools.client.model.ParameterCountModel;
+import org.openapitools.client.model.Purchase;
+import org.openapitools.client.model.Rental;
+import org.openapitools.client.model.TrainingWorkloadInput;
+import org.openapitools.client.model.UtilityBillRequest;
+import org.openapitools.client.model.WorkloadInput;
 
 /** What several examples ask. */
 final class Questions {

@@ -40,14 +40,14 @@ def main() -> None:
         )
         approval = expected(Approval, submitted)
         print(f"approval {approval.id} waits", flush=True)
-        while approval.state == ApprovalState.PENDING:
+        while approval.state == ApprovalState.APPROVAL_STATE_PENDING:
             time.sleep(POLL_SECONDS)
             approval = expected(Approval, get_approval.sync(approval.id, client=client))
     for step in approval.steps:
         for decision in step.decisions:
             print(f"{decision.decided_by} says {decision.decision}")
     print(approval.state)
-    sys.exit(0 if approval.state == ApprovalState.APPROVED else 1)
+    sys.exit(0 if approval.state == ApprovalState.APPROVAL_STATE_APPROVED else 1)
 
 
 if __name__ == "__main__":

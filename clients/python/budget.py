@@ -25,7 +25,7 @@ def main(name: str) -> None:
         ends_on="2027-12-31",
         amount=BudgetAmount("2000000", "USD"),
         thresholds=[0.8, 1.0],
-        enforcement=BudgetEnforcement.BLOCK,
+        enforcement=BudgetEnforcement.BUDGET_ENFORCEMENT_BLOCK,
     )
     with connected() as client:
         center = create_cost_center.sync(client=client, body=CostCenterRequest(id=name, name=name))

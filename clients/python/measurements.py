@@ -27,7 +27,7 @@ time_per_output_token_seconds,0.0092,mean,16,1024,256
 time_to_first_token_seconds,0.081,p50,16,1024,256
 """
 EVIDENCE = EvidenceImportRequest(
-    format_=EvidenceFormat.OWN_CSV,
+    format_=EvidenceFormat.EVIDENCE_FORMAT_OWN_CSV,
     content=TABLE,
     model=CatalogModel(source="catalog", id="llama-3.1-8b"),
     cluster=ClusterInput(CatalogAccelerator(source="catalog", id="h100-sxm"), accelerator_count=1),

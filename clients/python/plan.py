@@ -37,7 +37,7 @@ QUESTION = PlanRequest(
     workload=TrainingWorkloadInput(
         kind="training", sequence_length=8192, global_batch_size=64, total_tokens=1_000_000_000
     ),
-    goal=PlanGoal.CHEAPEST,
+    goal=PlanGoal.PLAN_GOAL_CHEAPEST,
     rented=[devices("h100-sxm", "2.50"), devices("a100-sxm-80gb", "1.30")],
     search=PlanSearch(offers=False, accelerator_counts=[8, 16]),
 )
@@ -47,7 +47,7 @@ def main() -> None:
     """Ask, wait and show the best rows."""
     with connected() as client:
         plan = expected(Plan, create_plan.sync(client=client, body=QUESTION))
-        while plan.state == PlanState.RUNNING:
+        while plan.state == PlanState.PLAN_STATE_RUNNING:
             time.sleep(POLL_SECONDS)
             plan = expected(Plan, get_plan.sync(plan.id, client=client))
     if isinstance(plan.answer, Unset):

@@ -20,9 +20,9 @@ from ironlaw_client.types import Unset
 MOST_BYTES = 64 * 1024
 TOLERANCE_SECONDS = 300
 TOLD_OF = [
-    WebhookEventType.APPROVAL_APPROVED,
-    WebhookEventType.APPROVAL_REJECTED,
-    WebhookEventType.BUDGET_EXCEEDED,
+    WebhookEventType.WEBHOOK_EVENT_TYPE_APPROVAL_APPROVED,
+    WebhookEventType.WEBHOOK_EVENT_TYPE_APPROVAL_REJECTED,
+    WebhookEventType.WEBHOOK_EVENT_TYPE_BUDGET_EXCEEDED,
 ]
 
 

@@ -133,8 +133,14 @@ _RECEIVED = {
 }
 
 
-def _complete_messages(messages: dict[str, Any]) -> None:
-    """Completes the operations of webhooks with headers, examples and responses."""
+def _describe_callbacks(document: dict[str, Any]) -> None:
+    """Moves messages to the operation that asks for them, with headers, examples and responses.
+
+    Generators write a client for each operation of the section `webhooks`, which only receivers offer.
+    """
+    messages = document.pop("webhooks")
+    subscription = document["paths"]["/v1/webhooks"]["post"]
+    subscription["callbacks"] = {name: {"{$request.body#/url}": item} for name, item in messages.items()}
     for name, item in messages.items():
         operation = item["post"]
         operation["security"] = []
@@ -168,7 +174,7 @@ def build_openapi_document(app: FastAPI) -> dict[str, Any]:
         components["schemas"].pop(unused, None)
     describe_members(components["schemas"])
     tidy_schema(document["paths"])
-    _complete_messages(document["webhooks"])
+    _describe_callbacks(document)
     tidy_schema(components)
     use_named_shapes(document)
     open_answer_shapes(document)

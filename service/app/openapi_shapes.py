@@ -3,7 +3,7 @@
 import ast
 import inspect
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import chain, pairwise
 from types import ModuleType
 from typing import Any
@@ -87,10 +87,19 @@ _BODIES = {"create_quote": "QuoteRequest", "import_tariff": "TariffImportRequest
 """Names of request bodies that are one of several shapes, which FastAPI writes inline."""
 
 
+_ITEMS = {
+    "AcceleratorName": ("PlanSearch", "accelerators"),
+    "BenchmarkName": ("CalibratedFigure", "benchmarks"),
+    "ProviderName": ("PolicyConditions", "providers"),
+}
+"""Names of texts in lists, of which the singular of the list is the name of another shape."""
+
+
 def use_named_shapes(document: dict[str, Any]) -> None:
-    """Replaces shapes of members and bodies that have a name, here or in the code, by references."""
+    """Replaces shapes of members and bodies by references to shapes with a name."""
     schemas = document["components"]["schemas"]
     names = {name: _select_core(schema) for name, schema in schemas.items() if "enum" in schema} | _NAMES
+    names |= _name_remaining(schemas, names)
     for item in document["paths"].values():
         for operation in item.values():
             if name := _BODIES.get(operation["operationId"]):
@@ -100,8 +109,46 @@ def use_named_shapes(document: dict[str, Any]) -> None:
         for part in schema.values():
             _replace_with_references(part, names)
     _replace_with_references(document["paths"], names)
-    _replace_with_references(document["webhooks"], names)
-    schemas |= _NAMES
+    schemas |= {name: {**shape} for name, shape in names.items() if name not in schemas}
+    for name, (owner, member) in _ITEMS.items():
+        array = schemas[owner]["properties"][member]
+        schemas[name], array["items"] = array["items"], {"$ref": _PLACE + name}
+    for name, schema in schemas.items():
+        if "enum" in schema:
+            schema["x-enum-varnames"] = [_name_constant(name, value) for value in schema["enum"]]
+
+
+def _name_remaining(
+    schemas: dict[str, Any], names: Mapping[str, dict[str, Any]]
+) -> dict[str, dict[str, Any]]:
+    """Returns the shapes of members that would be numbered, each named after the member that has it first."""
+    named: dict[str, dict[str, Any]] = {}
+    for owner, schema in schemas.items():
+        for member, value in schema.get("properties", {}).items():
+            for shape in _list_inline_shapes(value):
+                if shape not in names.values() and shape not in named.values():
+                    named[owner + member.title().replace("_", "")] = shape
+    return named
+
+
+def _list_inline_shapes(node: object) -> Iterator[dict[str, Any]]:
+    """Yields the enumerations within a member; Java has no literal for the default of one of numbers."""
+    if isinstance(node, dict):
+        if "enum" in node and (node["type"] == "string" or "default" not in node):
+            yield _select_core(node)
+        for key, value in node.items():
+            if key not in ("default", "example"):
+                yield from _list_inline_shapes(value)
+    elif isinstance(node, list):
+        for value in node:
+            yield from _list_inline_shapes(value)
+
+
+def _name_constant(owner: str, value: object) -> str:
+    """Returns the name of a value that no other enumeration has: in Go all constants share one space."""
+    text = str(value)
+    words = f"{text[1:]}_descending" if text.startswith("-") else text
+    return "_".join((re.sub(r"(?<!^)(?=[A-Z])", "_", owner), re.sub(r"\W", "_", words))).upper()
 
 
 def _select_core(schema: dict[str, Any]) -> dict[str, Any]:

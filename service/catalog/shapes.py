@@ -26,10 +26,7 @@ NumberBound = Annotated[
 ]
 """Bound of a filter. Rows without the figure match only if the bound is not given."""
 
-_ORDER_NAMES = {"x-enum-varnames": ["ID", "ID_DESCENDING", "NAME", "NAME_DESCENDING"]}
-CatalogRowOrder = TypeAliasType(
-    "CatalogRowOrder", Annotated[Literal["id", "-id", "name", "-name"], Field(json_schema_extra=_ORDER_NAMES)]
-)
+CatalogRowOrder = TypeAliasType("CatalogRowOrder", Literal["id", "-id", "name", "-name"])
 
 
 class ListQuery(PageQuery):

@@ -159,7 +159,7 @@ def told_to_python(client, offer):
     gone = ask("offers", "get_offer", row)
 
     ids, token = [], ""
-    order = client.models.CatalogRowOrder.ID_DESCENDING
+    order = client.models.CatalogRowOrder("-id")
     while token is not None:
         page = ask("accelerators", "list_accelerators", page_size=20, page_token=token, order_by=order).parsed
         ids += [accelerator.id for accelerator in page.items]

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	ironlaw "ironlaw/client"
+	ironlaw "github.com/GIT_USER_ID/GIT_REPO_ID"
 	"ironlaw/connection"
 )
 
@@ -38,7 +38,7 @@ func main() {
 	approval, _, err := submit.IdempotencyKey(key()).Execute()
 	connection.Check(err)
 	fmt.Printf("approval %s waits\n", approval.Id)
-	for approval.State == ironlaw.APPROVALSTATE_PENDING {
+	for approval.State == ironlaw.APPROVAL_STATE_PENDING {
 		time.Sleep(time.Second)
 		approval, _, err = client.ApprovalsAPI.GetApproval(ctx, approval.Id).Execute()
 		connection.Check(err)
@@ -49,7 +49,7 @@ func main() {
 		}
 	}
 	fmt.Println(approval.State)
-	if approval.State != ironlaw.APPROVALSTATE_APPROVED {
+	if approval.State != ironlaw.APPROVAL_STATE_APPROVED {
 		os.Exit(1)
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"os"
 
-	ironlaw "ironlaw/client"
+	ironlaw "github.com/GIT_USER_ID/GIT_REPO_ID"
 )
 
 // Connect gives a client of IRONLAW_URL, with the key in IRONLAW_API_KEY; in open mode the service asks for none.

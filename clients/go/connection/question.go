@@ -1,6 +1,6 @@
 package connection
 
-import ironlaw "ironlaw/client"
+import ironlaw "github.com/GIT_USER_ID/GIT_REPO_ID"
 
 // Devices are as many accelerators of a kind.
 func Devices(accelerator string, count int64) ironlaw.ClusterInput {
@@ -26,6 +26,8 @@ func Question() ironlaw.UtilityBillRequest {
 	)
 	asked.SetEfficiency(ironlaw.AssumedEfficiencyAsEfficiencyInput(half))
 	asked.SetRental(*rental)
-	asked.SetPurchase(*ironlaw.NewPurchase(USD("30000")))
+	purchase := ironlaw.NewPurchase()
+	purchase.SetPricePerDevice(USD("30000"))
+	asked.SetPurchase(*purchase)
 	return *asked
 }

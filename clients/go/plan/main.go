@@ -7,7 +7,7 @@ import (
 	"os"
 	"time"
 
-	ironlaw "ironlaw/client"
+	ironlaw "github.com/GIT_USER_ID/GIT_REPO_ID"
 	"ironlaw/connection"
 )
 
@@ -30,7 +30,7 @@ func question() ironlaw.PlanRequest {
 	asked := ironlaw.NewPlanRequest(
 		ironlaw.CatalogModelAsModelReference(model),
 		ironlaw.TrainingWorkloadInputAsWorkloadInput(workload),
-		ironlaw.PLANGOAL_CHEAPEST,
+		ironlaw.PLAN_GOAL_CHEAPEST,
 	)
 	asked.SetRented([]ironlaw.RentedDevices{rented("h100-sxm", "2.50"), rented("a100-sxm-80gb", "1.30")})
 	asked.SetSearch(*search)
@@ -41,7 +41,7 @@ func main() {
 	plans, ctx := connection.Connect().PlansAPI, context.Background()
 	plan, _, err := plans.CreatePlan(ctx).PlanRequest(question()).Execute()
 	connection.Check(err)
-	for plan.State == ironlaw.PLANSTATE_RUNNING {
+	for plan.State == ironlaw.PLAN_STATE_RUNNING {
 		time.Sleep(500 * time.Millisecond)
 		plan, _, err = plans.GetPlan(ctx, plan.Id).Execute()
 		connection.Check(err)
