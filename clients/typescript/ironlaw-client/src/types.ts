@@ -54,6 +54,9 @@ export interface Accelerator {
     embodied_kg_co2e?: EmbodiedEmissionsFigure;
 }
 
+/** The id of a catalog row, or one of its aliases. Case does not matter. */
+export type AcceleratorName = string;
+
 /** A page of accelerators. */
 export interface AcceleratorPage {
     items: Array<Accelerator>;
@@ -316,7 +319,7 @@ export interface AdaptationInput {
     /** Rank of the low-rank matrices (default 16), or width of an adapter's bottleneck (default 64). */
     rank?: number;
     /** Matrices that get low-rank ones. Defaults to query and value, for qlora to all_linear. */
-    target_modules?: Array<'all_linear' | 'query' | 'key' | 'value' | 'output' | 'gate' | 'up' | 'down' | 'expert_gate' | 'expert_up' | 'expert_down' | 'query_down' | 'query_up' | 'key_value_down' | 'key_value_up' | 'query_key_value_gate' | 'input'>;
+    target_modules?: Array<AdaptationInputTargetModules>;
     /**
      * Format of the frozen weights. `plain` is the width of the activations. Defaults to plain, for qlora
      * to nf4_double.
@@ -325,6 +328,8 @@ export interface AdaptationInput {
     /** Virtual tokens of prompt tuning, prefix tuning and scale. Defaults to 20. */
     virtual_tokens?: number;
 }
+
+export type AdaptationInputTargetModules = 'all_linear' | 'query' | 'key' | 'value' | 'output' | 'gate' | 'up' | 'down' | 'expert_gate' | 'expert_up' | 'expert_down' | 'query_down' | 'query_up' | 'key_value_down' | 'key_value_up' | 'query_key_value_gate' | 'input';
 
 /** Parameters that are trained: all, or small ones beside frozen weights. */
 export type AdaptationKind = 'full' | 'lora' | 'qlora' | 'dora' | 'prompt' | 'prefix' | 'adapter' | 'scale';
@@ -703,8 +708,10 @@ export interface ApprovalLinkDetails {
     /** Time at which the link was revoked. */
     revoked_at?: string;
     /** State of the link. `ended` if the step that it was made for has ended without it. */
-    state: 'open' | 'used' | 'revoked' | 'expired' | 'ended';
+    state: ApprovalLinkDetailsState;
 }
+
+export type ApprovalLinkDetailsState = 'open' | 'used' | 'revoked' | 'expired' | 'ended';
 
 /** Links of an approval. */
 export interface ApprovalLinkList {
@@ -721,12 +728,14 @@ export interface ApprovalLinkRequest {
 /** Message about an approval. */
 export interface ApprovalMessage {
     /** Type of the event. */
-    type: 'approval.requested' | 'approval.escalated' | 'approval.due_soon' | 'approval.approved' | 'approval.rejected' | 'approval.expired' | 'approval.cancelled' | 'approval.superseded' | 'approval.closed' | 'approval.commented';
+    type: ApprovalMessageType;
     /** Time of the event. */
     timestamp: string;
     /** Members of the event. */
     data: ApprovalEvent;
 }
+
+export type ApprovalMessageType = 'approval.requested' | 'approval.escalated' | 'approval.due_soon' | 'approval.approved' | 'approval.rejected' | 'approval.expired' | 'approval.cancelled' | 'approval.superseded' | 'approval.closed' | 'approval.commented';
 
 /** A page of approvals. */
 export interface ApprovalPage {
@@ -904,7 +913,7 @@ export interface Architecture {
     /** Layers that turn the last hidden state into answers. */
     heads?: Array<ArchitectureHead>;
     /** Heads whose weight is the token table itself. */
-    tied?: Array<'language_model' | 'classifier' | 'pooler'>;
+    tied?: Array<ArchitectureTied>;
 }
 
 /** Look-up tables in front of the first layer, and the norm over their sum. */
@@ -918,10 +927,12 @@ export interface ArchitectureEmbeddings {
     /** Number of learned token types, if there are any. */
     token_type_count?: number;
     /** Norm over the sum of the tables. */
-    norm?: 'none' | 'rms' | 'layer';
+    norm?: ArchitectureEmbeddingsNorm;
     /** True if the sum passes a dropout in training. */
     dropout?: boolean;
 }
+
+export type ArchitectureEmbeddingsNorm = 'none' | 'rms' | 'layer';
 
 /** A layer that turns the last hidden state into an answer. */
 export interface ArchitectureHead {
@@ -929,7 +940,7 @@ export interface ArchitectureHead {
      * Kind of answer: logits over a vocabulary (`language_model`), scores (`classifier`), or the product
      * of a square matrix and one token of the sequence (`pooler`).
      */
-    kind: 'language_model' | 'classifier' | 'pooler';
+    kind: ArchitectureTied;
     /** Width of the hidden state. */
     input_size: number;
     /** Width of the answer. */
@@ -939,8 +950,10 @@ export interface ArchitectureHead {
     /** True if it has the copy of its bias that an untied BERT head keeps. */
     second_bias?: boolean;
     /** Unit that is answered for: each token or each sequence. */
-    per?: 'token' | 'sequence';
+    per?: ArchitectureHeadPer;
 }
+
+export type ArchitectureHeadPer = 'token' | 'sequence';
 
 /** An input of the model: a sequence of tokens, a grid of pixels or latents, or features. */
 export interface ArchitectureInputShape {
@@ -950,7 +963,7 @@ export interface ArchitectureInputShape {
      * Kind of input. `tokens` are those of the decoder or of the only encoder, `source_tokens` those of an
      * encoder that others read, `queries` are learned.
      */
-    kind: 'tokens' | 'source_tokens' | 'queries' | 'image' | 'video' | 'audio' | 'latent' | 'dense_features' | 'sparse_features';
+    kind: ArchitectureInputShapeKind;
     /** Numbers in one cell of the grid. */
     channels?: number;
     /**
@@ -970,12 +983,16 @@ export interface ArchitectureInputShape {
     frame_downsampling?: number;
 }
 
+export type ArchitectureInputShapeKind = 'tokens' | 'source_tokens' | 'queries' | 'image' | 'video' | 'audio' | 'latent' | 'dense_features' | 'sparse_features';
+
 /** A model given by its layers. */
 export interface ArchitectureModel {
     source: 'architecture';
     /** Layers with shapes. */
     architecture: Architecture;
 }
+
+export type ArchitectureTied = 'language_model' | 'classifier' | 'pooler';
 
 export type ArrivalsInput = PoissonArrivals | UniformArrivals | TraceArrivals;
 
@@ -1017,7 +1034,7 @@ export interface AttentionLayer {
      * (`key_as_value`), or those of an earlier layer, which are read again without projections or a cache
      * (`shared`).
      */
-    key_value?: 'own' | 'key_as_value' | 'shared';
+    key_value?: AttentionLayerKeyValue;
     /** True if a learned vector is added to queries, keys and values. */
     query_key_value_bias?: boolean;
     /** True if `query_key_value_bias` covers the keys. */
@@ -1025,11 +1042,11 @@ export interface AttentionLayer {
     /** True if a learned vector is added to the output. */
     output_bias?: boolean;
     /** Norm of queries and keys, over each head or over the whole projection. */
-    query_key_norm?: 'none' | 'head' | 'projection';
+    query_key_norm?: AttentionLayerQueryKeyNorm;
     /** True if the norm of queries and keys has a shift beside its scale. */
     query_key_norm_shift?: boolean;
     /** Projection that scales the output, by head or by element. */
-    gate?: 'none' | 'head' | 'element';
+    gate?: AttentionLayerGate;
     /** True if a learned vector is added to the gate. */
     gate_bias?: boolean;
     /** True if a norm stands in front of the output projection. */
@@ -1047,13 +1064,19 @@ export interface AttentionLayer {
     count?: number;
 }
 
+export type AttentionLayerGate = 'none' | 'head' | 'element';
+
+export type AttentionLayerKeyValue = 'own' | 'key_as_value' | 'shared';
+
+export type AttentionLayerQueryKeyNorm = 'none' | 'head' | 'projection';
+
 /** Softmax(Q K^T / sqrt(d)) V of random numbers: a prompt, or one query a sequence over a cache. */
 export interface AttentionWork {
     kind: 'attention';
     /** `prefill` is causal and its queries are as many as the context, `decode` has one query a sequence. */
-    phase: 'prefill' | 'decode';
+    phase: AttentionWorkPhase;
     /** The worker's own kernel, or one of those of PyTorch's scaled_dot_product_attention. */
-    back_end: 'own' | 'flash' | 'efficient' | 'cudnn' | 'math';
+    back_end: AttentionWorkBackEnd;
     /** Type of the elements. */
     dtype: FloatPrecision;
     /** Sequences. */
@@ -1063,10 +1086,16 @@ export interface AttentionWork {
     /** Heads of keys and values; each serves query_heads / kv_heads heads of a query. */
     kv_heads: number;
     /** Elements of a head. */
-    head_size: 64 | 128 | 256;
+    head_size: AttentionWorkHeadSize;
     /** Keys of a sequence. */
     context_tokens: number;
 }
+
+export type AttentionWorkBackEnd = 'own' | 'flash' | 'efficient' | 'cudnn' | 'math';
+
+export type AttentionWorkHeadSize = 64 | 128 | 256;
+
+export type AttentionWorkPhase = 'prefill' | 'decode';
 
 /** A stored resource that differs from its last event. */
 export interface AuditDeviation {
@@ -1194,10 +1223,12 @@ export interface AutoencoderInput {
      * Format that the autoencoder multiplies in. Defaults to 16 bit. The autoencoder of Stable Diffusion
      * XL overflows there and needs tf32.
      */
-    precision?: 'fp32' | 'tf32' | 'fp16' | 'bf16';
+    precision?: AutoencoderInputPrecision;
     /** Side of the tiles that a picture is decoded in, to save memory. Defaults to the whole picture. */
     tile_pixels?: number;
 }
+
+export type AutoencoderInputPrecision = 'fp32' | 'tf32' | 'fp16' | 'bf16';
 
 /** Work that the service does by itself, in short pieces, in any of its processes. */
 export interface BackgroundJob {
@@ -1259,13 +1290,15 @@ export interface BaselineLoadSeries {
     /** Start of the first interval. */
     starts_at: string;
     /** Length of each interval, in minutes. */
-    interval_minutes: 5 | 15 | 30 | 60;
+    interval_minutes: BaselineLoadSeriesIntervalMinutes;
     /**
      * Mean power of each interval at the meter. The series covers every billing period in which the run
      * takes place.
      */
     kw: Array<number>;
 }
+
+export type BaselineLoadSeriesIntervalMinutes = 5 | 15 | 30 | 60;
 
 /** Batching of requests that are forward passes. */
 export interface BatchingInput {
@@ -1350,10 +1383,12 @@ export interface BenchmarkComparisonRun {
      * in time and in cycles; `same` where each median lies among the samples of the other; otherwise
      * `ambiguous`. For readings, `lower` or `higher`.
      */
-    verdict: 'slower' | 'same' | 'faster' | 'lower' | 'higher' | 'ambiguous';
+    verdict: BenchmarkComparisonRunVerdict;
     /** Value divided by that of the baseline, minus 1. */
     relative_change?: number;
 }
+
+export type BenchmarkComparisonRunVerdict = 'slower' | 'same' | 'faster' | 'lower' | 'higher' | 'ambiguous';
 
 /** The figure of one benchmark in a run, computed by the service from the raw samples. */
 export interface BenchmarkFigure {
@@ -1408,13 +1443,13 @@ export interface BenchmarkMeasurement {
     /** Distribution of the input, such as normal(0, 1). */
     data: string;
     /** Timer of the samples. */
-    timer: 'cuda_event' | 'host_clock' | 'nvml';
+    timer: BenchmarkMeasurementTimer;
     /** Duration of the warm-up: the same work, run before the first sample. */
     warmup_seconds: number;
     /** Number of executions of the warm-up. */
     warmup_iterations: number;
     /** Reason that there are no more samples. */
-    stop_reason: 'spread' | 'time_limit' | 'sample_limit' | 'single';
+    stop_reason: BenchmarkMeasurementStopReason;
     /** Algorithm that the library chose. */
     algorithm?: string;
     /** Mode of the multiplications, such as tf32. */
@@ -1444,24 +1479,32 @@ export interface BenchmarkMeasurement {
     telemetry?: DeviceTelemetry;
 }
 
+export type BenchmarkMeasurementStopReason = 'spread' | 'time_limit' | 'sample_limit' | 'single';
+
+export type BenchmarkMeasurementTimer = 'cuda_event' | 'host_clock' | 'nvml';
+
 export type BenchmarkMetric = 'flops_per_second' | 'bytes_per_second' | 'seconds' | 'bytes' | 'watts';
+
+export type BenchmarkName = string;
 
 /** Progress of one benchmark. */
 export interface BenchmarkProgress {
     /** Name of the benchmark. */
     benchmark: string;
     /** State of the benchmark. */
-    state: 'waiting' | 'running' | 'done' | 'failed' | 'skipped';
+    state: BenchmarkProgressState;
     /** Number of repeats that have ended. */
     repeat?: number;
     /** Figure of the benchmark, or the reason that there is none. */
     detail?: string;
 }
 
+export type BenchmarkProgressState = 'waiting' | 'running' | 'done' | 'failed' | 'skipped';
+
 /** A figure that is worse than those before it on its node, or than those of equal nodes. */
 export interface BenchmarkRegression {
     /** Figures that it is compared with: earlier runs of the node, or other nodes with equal hardware. */
-    against: 'earlier_runs' | 'other_nodes';
+    against: BenchmarkRegressionAgainst;
     /** Name of the benchmark. */
     benchmark: string;
     /** Quantity and unit of the figures. */
@@ -1494,6 +1537,8 @@ export interface BenchmarkRegression {
     has_clocks: boolean;
 }
 
+export type BenchmarkRegressionAgainst = 'earlier_runs' | 'other_nodes';
+
 /** Benchmark that measures worse than before, or worse than on equal nodes. */
 export interface BenchmarkRegressionEvent {
     /** Id of the node. */
@@ -1503,7 +1548,7 @@ export interface BenchmarkRegressionEvent {
     /** Metric of the benchmark. */
     metric: string;
     /** Results that it is compared with: earlier ones of the node, or those of nodes with equal hardware. */
-    against: 'earlier_runs' | 'other_nodes';
+    against: BenchmarkRegressionAgainst;
     /** Share by which the figure is worse. Negative if a lower figure is worse. */
     relative_change: number;
     /** Id of the result that is worse. */
@@ -1861,7 +1906,7 @@ export interface BlockLayer {
      */
     joins?: Array<string>;
     /** Unit that it runs for: each position, or each sample once, such as a time embedding. */
-    per?: 'position' | 'sample';
+    per?: BlockLayerPer;
     /**
      * True if it counts as depth: a unit of recomputation and of a pipeline stage. A stem, a projector or
      * a transform does not.
@@ -1869,20 +1914,26 @@ export interface BlockLayer {
     unit?: boolean;
 }
 
+export type BlockLayerPer = 'position' | 'sample';
+
 /** Limit of the speed. `axis` is the axis of data, algorithm and machine. */
 export interface Bottleneck {
     /** The limit that sets most of the time. */
-    bound: 'compute' | 'memory' | 'communication' | 'waiting' | 'host' | 'data';
+    bound: BottleneckBound;
     /** Place to look for a remedy. */
-    axis: 'algorithm' | 'machine' | 'data';
+    axis: BottleneckAxis;
     /** Changes worth trying. */
     advice: Array<EstimateAdvice>;
 }
 
+export type BottleneckAxis = 'algorithm' | 'machine' | 'data';
+
+export type BottleneckBound = 'compute' | 'memory' | 'communication' | 'waiting' | 'host' | 'data';
+
 /** Point at which a purchase has paid for itself against the rent, under the named assumptions. */
 export interface BreakEven {
     /** Costs that are set against the rent. Running costs are maintenance, staff and space. */
-    counts: Array<'purchase' | 'running_costs' | 'financing' | 'electricity'>;
+    counts: Array<BreakEvenCounts>;
     /** Share of the time in which the devices run such runs, one after another. */
     utilization: number;
     /** Runs until the purchase has paid for itself. Absent if it never does. */
@@ -1890,6 +1941,8 @@ export interface BreakEven {
     /** Months (730.5 hours) until the purchase has paid for itself. */
     months?: QuantityEstimate;
 }
+
+export type BreakEvenCounts = 'purchase' | 'running_costs' | 'financing' | 'electricity';
 
 /** A budget with its latest commitments. */
 export interface Budget {
@@ -2003,12 +2056,14 @@ export interface BudgetEvent {
 /** Message about a budget. */
 export interface BudgetMessage {
     /** Type of the event. */
-    type: 'budget.threshold_reached' | 'budget.exceeded';
+    type: BudgetMessageType;
     /** Time of the event. */
     timestamp: string;
     /** Members of the event. */
     data: BudgetEvent;
 }
+
+export type BudgetMessageType = 'budget.threshold_reached' | 'budget.exceeded';
 
 /** A page of budgets. */
 export interface BudgetPage {
@@ -2115,12 +2170,14 @@ export type CachePrecision = 'fp32' | 'fp16' | 'bf16' | 'fp8' | 'int8' | 'int4' 
 export interface CacheStreamWork {
     kind: 'cache_stream';
     /** Access to the array. */
-    pattern: 'read' | 'copy';
+    pattern: CacheStreamWorkPattern;
     /** Size of each array, far below that of the cache. */
     array_bytes: number;
     /** Times that one execution goes over it. */
     passes: number;
 }
+
+export type CacheStreamWorkPattern = 'read' | 'copy';
 
 /** One constant and its evidence. */
 export interface CalibratedFigure {
@@ -2145,7 +2202,7 @@ export interface CalibratedFigure {
     /** Derivation of the figure from the measurements. */
     method?: string;
     /** Names of the benchmarks. */
-    benchmarks?: Array<string>;
+    benchmarks?: Array<BenchmarkName>;
     /** Accepted results that the figure was derived from. */
     result_ids?: Array<string>;
     /** Runs of those results. */
@@ -2383,7 +2440,7 @@ export interface CheckpointingInput {
      * `synchronous` if training waits until the checkpoint is written, `asynchronous` if it waits only
      * until the checkpoint is copied to the host, `none` if the run saves nothing.
      */
-    mode?: 'synchronous' | 'asynchronous' | 'none';
+    mode?: CheckpointingInputMode;
     /**
      * Training time from one checkpoint to the next. Without it and `interval_steps`, the interval that
      * loses the least time (Daly 2006), which needs `reliability`.
@@ -2402,6 +2459,8 @@ export interface CheckpointingInput {
     /** Measured time that training stops for a checkpoint. */
     stall_seconds?: number;
 }
+
+export type CheckpointingInputMode = 'synchronous' | 'asynchronous' | 'none';
 
 /** Source of values of a row. */
 export interface Citation {
@@ -2472,10 +2531,12 @@ export interface CoincidentPeakCharge {
     /** Sets of peak intervals, each with its price. */
     sets: Array<CoincidentPeakSet>;
     /** Statistic of the demands in a set that is billed. */
-    statistic?: 'max' | 'mean';
+    statistic?: CoincidentPeakChargeStatistic;
     /** True if it is billed in the calendar year after the peaks. */
     in_following_year?: boolean;
 }
+
+export type CoincidentPeakChargeStatistic = 'max' | 'mean';
 
 /** Peak intervals of the grid: by hour of the local year (the first is 1) or by their start. */
 export interface CoincidentPeakSet {
@@ -2514,14 +2575,18 @@ export interface CollectiveFit {
 export interface CollectiveWork {
     kind: 'collective';
     /** Operation of the collective. */
-    operation: 'all_reduce' | 'all_gather' | 'reduce_scatter' | 'all_to_all' | 'broadcast' | 'send_receive';
+    operation: CollectiveWorkOperation;
     /** Devices that take part. */
     devices: number;
     /** Payload as nccl-tests counts it: bytes of a device after a gather, before all others. */
     payload_bytes: number;
     /** Algorithm that the library is told to use. */
-    algorithm?: 'default' | 'ring' | 'tree' | 'nvls';
+    algorithm?: CollectiveWorkAlgorithm;
 }
+
+export type CollectiveWorkAlgorithm = 'default' | 'ring' | 'tree' | 'nvls';
+
+export type CollectiveWorkOperation = 'all_reduce' | 'all_gather' | 'reduce_scatter' | 'all_to_all' | 'broadcast' | 'send_receive';
 
 /** Terms of devices that are paid for a term, whether they are used or not. */
 export interface CommitmentTerms {
@@ -2552,7 +2617,7 @@ export interface ConstantDemand {
     /** End of the last interval, as a time of the same kind as the start. */
     ends_at: string;
     /** Length of each interval, in minutes. */
-    interval_minutes?: 5 | 15 | 30 | 60;
+    interval_minutes?: BaselineLoadSeriesIntervalMinutes;
     /** Power at the meter. */
     kw: number;
 }
@@ -2853,8 +2918,10 @@ export interface CostLine {
     /** Source of the price. */
     source: string;
     /** Category of the charge (ChargeCategory of FOCUS). Usage if absent. */
-    category?: 'usage' | 'purchase' | 'tax' | 'credit';
+    category?: CostLineCategory;
 }
+
+export type CostLineCategory = 'usage' | 'purchase' | 'tax' | 'credit';
 
 /** Request for a quote on cost, which includes memory and throughput. */
 export interface CostQuoteRequest {
@@ -2876,7 +2943,7 @@ export interface DataPipelineEstimate {
     /** Stages whose figures are given, and compute. */
     stages: Array<DataPipelineStage>;
     /** Stage that takes longest. */
-    slowest: 'storage' | 'preprocessing' | 'transfer' | 'compute';
+    slowest: DataPipelineEstimateSlowest;
     /** Time of a step in which the devices wait for data. */
     exposed_seconds: QuantityEstimate;
     /** Share of a step in which the devices do not wait for data. */
@@ -2892,6 +2959,8 @@ export interface DataPipelineEstimate {
     /** Number of times that the run reads the dataset. */
     epochs?: number;
 }
+
+export type DataPipelineEstimateSlowest = 'storage' | 'preprocessing' | 'transfer' | 'compute';
 
 /** Path of samples to the devices. A stage with too few figures is left out and reported as a gap. */
 export interface DataPipelineInput {
@@ -2922,7 +2991,7 @@ export interface DataPipelineInput {
 /** One stage of the data pipeline. */
 export interface DataPipelineStage {
     /** Name of the stage. */
-    name: 'storage' | 'preprocessing' | 'transfer' | 'compute';
+    name: DataPipelineEstimateSlowest;
     /** Time of the stage for the samples of a step. */
     seconds: QuantityEstimate;
 }
@@ -2938,13 +3007,13 @@ export interface DecodeLoopWork {
     /** Heads of keys and values. */
     kv_heads: number;
     /** Elements of a head. */
-    head_size: 64 | 128;
+    head_size: DecodeLoopWorkHeadSize;
     /** Elements between the matrices of the feed-forward network. */
     feed_forward: number;
     /** Tokens of the vocabulary. */
     vocabulary: number;
     /** Type of weights and activations. */
-    dtype: 'fp32' | 'bf16';
+    dtype: DecodeLoopWorkDtype;
     kind: 'decode_loop';
     /** Sequences. */
     batch: number;
@@ -2955,6 +3024,10 @@ export interface DecodeLoopWork {
     /** True if the launches of a step are replayed from a graph. */
     uses_graph?: boolean;
 }
+
+export type DecodeLoopWorkDtype = 'fp32' | 'bf16';
+
+export type DecodeLoopWorkHeadSize = 64 | 128;
 
 /** A price for each kW (or kVA) of demand: the mean over a demand window at its highest. */
 export interface DemandCharge {
@@ -2986,13 +3059,13 @@ export interface DemandCharge {
     /** True if each of these demands is of another local day. */
     on_distinct_days?: boolean;
     /** Time over which a peak is the highest; the peak of a calendar year is charged once. */
-    span?: 'billing_period' | 'calendar_year';
+    span?: DemandChargeSpan;
     /**
      * Method by which tiers price a demand: each tier prices the part within it (`marginal`), the whole
      * demand has the price of the tier that it falls in (`bracket`), or that price is the amount
      * (`bracket_amount`).
      */
-    pricing?: 'marginal' | 'bracket' | 'bracket_amount';
+    pricing?: DemandChargePricing;
     /** Rule by which the peak becomes the demand that is billed. Defaults to the metered peak. */
     billing_demand?: BillingDemand;
     /** Part of a monthly price that is charged in a billing period that is not one month. */
@@ -3000,6 +3073,10 @@ export interface DemandCharge {
     /** Least decimal amount of the charge in a period. */
     minimum?: string;
 }
+
+export type DemandChargePricing = 'marginal' | 'bracket' | 'bracket_amount';
+
+export type DemandChargeSpan = 'billing_period' | 'calendar_year';
 
 /** Billing quantities of the months of a year, for a load without a known series. */
 export interface DemandDeterminants {
@@ -3042,7 +3119,7 @@ export interface DemandRule {
     /** End of the last interval, as a time of the same kind as the start. */
     ends_at: string;
     /** Length of each interval, in minutes. */
-    interval_minutes?: 5 | 15 | 30 | 60;
+    interval_minutes?: BaselineLoadSeriesIntervalMinutes;
     /** Power of every interval. */
     base_kw?: number;
     /** Power that each interval adds to the one before it. */
@@ -3081,7 +3158,7 @@ export interface DemandSeries {
     /** Start of the first interval. Without an offset from UTC it is on the local clock. */
     starts_at: string;
     /** Length of each interval, in minutes. */
-    interval_minutes?: 5 | 15 | 30 | 60;
+    interval_minutes?: BaselineLoadSeriesIntervalMinutes;
     /** Mean power of each interval at the meter. */
     kw: Array<number>;
 }
@@ -3145,7 +3222,7 @@ export interface DiffusionInput {
      * Sampler, which sets the usual number of steps. `heun` evaluates the denoiser twice in each step but
      * the last.
      */
-    sampler?: 'ddpm' | 'ddim' | 'dpm_solver' | 'euler' | 'heun';
+    sampler?: DiffusionInputSampler;
     /**
      * Steps from noise to sample. Defaults to 1000 for ddpm, 50 for ddim, 20 for dpm_solver, 28 for euler
      * and 18 for heun.
@@ -3155,7 +3232,7 @@ export interface DiffusionInput {
      * Guidance of the sampling. Classifier-free guidance evaluates the denoiser with and without the
      * prompt. Use `none` for a model that guidance was distilled into, such as Flux.
      */
-    guidance?: 'classifier_free' | 'none';
+    guidance?: DiffusionInputGuidance;
     /** Share of the steps that are guided. */
     guided_share?: number;
     /** Pictures or videos of a request. */
@@ -3165,6 +3242,10 @@ export interface DiffusionInput {
     /** Autoencoder of the latents. Without it the time to decode them is left out. */
     autoencoder?: AutoencoderInput;
 }
+
+export type DiffusionInputGuidance = 'classifier_free' | 'none';
+
+export type DiffusionInputSampler = 'ddpm' | 'ddim' | 'dpm_solver' | 'euler' | 'heun';
 
 /** Figures of the replicas of one kind. */
 export interface DisaggregatedPoolEstimate {
@@ -3225,8 +3306,10 @@ export interface DisaggregationInput {
      * `by_layer` if the cache of a layer is sent while later layers compute, `whole` if all of it is sent
      * after the last.
      */
-    transfer?: 'by_layer' | 'whole';
+    transfer?: DisaggregationInputTransfer;
 }
+
+export type DisaggregationInputTransfer = 'by_layer' | 'whole';
 
 /** Samples that do not count, with the reason. */
 export interface DiscardedSamples {
@@ -3240,12 +3323,14 @@ export interface DiscardedSamples {
 export interface DivergenceWork {
     kind: 'divergence';
     /** Ways among the threads of a warp. They run one after the other, so the rate falls with their number. */
-    paths: 1 | 2 | 4 | 8 | 16 | 32;
+    paths: DivergenceWorkPaths;
     /** Multiply-adds of each thread. */
     steps: number;
     /** Threads of one execution. */
     threads: number;
 }
+
+export type DivergenceWorkPaths = 1 | 2 | 4 | 8 | 16 | 32;
 
 export type EfficiencyInput = ModelledEfficiency | AssumedEfficiency | CalibrationEfficiency;
 
@@ -3262,7 +3347,7 @@ export interface EgressInput {
 /** The electricity bill: a line for each kind of equipment at a flat price, else those of the tariff. */
 export interface ElectricityBill {
     /** Share of the bill that is answered, under a tariff: what the run adds, or the run by itself. */
-    allocation?: 'incremental' | 'standalone';
+    allocation?: ElectricityBillAllocation;
     /** Charges. With the allocation `incremental`, an amount below 0 is a saving through the run. */
     lines: Array<ElectricityBillLine>;
     /** Totals by billing period, under a tariff. */
@@ -3270,6 +3355,8 @@ export interface ElectricityBill {
     /** Sum of the charges. */
     total?: MoneyQuantity;
 }
+
+export type ElectricityBillAllocation = 'incremental' | 'standalone';
 
 /** One charge. Under a tariff: for one billing period, price period and tier. */
 export interface ElectricityBillLine {
@@ -3286,9 +3373,9 @@ export interface ElectricityBillLine {
     /** Source of the price. */
     source: string;
     /** Category of the charge (ChargeCategory of FOCUS). Usage if absent. */
-    category?: 'usage' | 'purchase' | 'tax' | 'credit';
+    category?: CostLineCategory;
     /** Kind of the charge. */
-    kind?: 'fixed' | 'energy' | 'demand' | 'overrun' | 'coincident_peak' | 'reactive' | 'minimum' | 'percentage' | 'tax';
+    kind?: ElectricityBillLineKind;
     /** Billing period that the charge falls in. */
     billing_period?: BillingPeriod;
     /** Hours that share the price. */
@@ -3303,10 +3390,12 @@ export interface ElectricityBillLine {
     after_run?: boolean;
 }
 
+export type ElectricityBillLineKind = 'fixed' | 'energy' | 'demand' | 'overrun' | 'coincident_peak' | 'reactive' | 'minimum' | 'percentage' | 'tax';
+
 /** Electricity that is bought at an intensity of its own. */
 export interface ElectricityContract {
     /** Instrument by which the electricity is bought. */
-    kind: 'power_purchase_agreement' | 'certificate' | 'supplier' | 'green_tariff';
+    kind: ElectricityContractKind;
     /** Share of the run's energy. */
     share: number;
     /** Emissions of each kWh. */
@@ -3316,6 +3405,8 @@ export interface ElectricityContract {
     /** Document that states the figure. */
     source: string;
 }
+
+export type ElectricityContractKind = 'power_purchase_agreement' | 'certificate' | 'supplier' | 'green_tariff';
 
 /** Price of electricity: a flat price, or a tariff with the data that its bill depends on. */
 export interface ElectricityPriceInput {
@@ -3330,7 +3421,7 @@ export interface ElectricityPriceInput {
      * (`incremental`), or the bill of the run alone for every billing period in which it runs
      * (`standalone`). Defaults to incremental if a baseline load is given, else to standalone.
      */
-    allocation?: 'incremental' | 'standalone';
+    allocation?: ElectricityBillAllocation;
     /**
      * First days of consecutive billing periods, and of the period after the last. Defaults to calendar
      * months.
@@ -3349,8 +3440,10 @@ export interface ElectricityPriceInput {
      * Side of the transformer that the meter is on. A tariff may add the loss of the transformer to the
      * reading of a secondary meter.
      */
-    metering_side?: 'primary' | 'secondary';
+    metering_side?: ElectricityPriceInputMeteringSide;
 }
+
+export type ElectricityPriceInputMeteringSide = 'primary' | 'secondary';
 
 /** A look-up table of a recommender's sparse feature. */
 export interface EmbeddingTableLayer {
@@ -3390,12 +3483,14 @@ export interface EmbodiedEmissionsInput {
 /** Embodied emissions of machines of one kind. */
 export interface EmbodiedEmissionsLine {
     /** Kind of machine. Servers are counted without their accelerators. */
-    name: 'accelerators' | 'servers';
+    name: EmbodiedEmissionsLineName;
     /** Emissions of making the machines that are allocated to the run. */
     kg_co2e: QuantityEstimate;
     /** Source of the assessment. */
     source: string;
 }
+
+export type EmbodiedEmissionsLineName = 'accelerators' | 'servers';
 
 export type EmissionAccounting = 'generation' | 'life_cycle' | 'provider' | 'unstated';
 
@@ -3444,10 +3539,12 @@ export interface EnergyCharge {
     /** Prices by the time of use. */
     periods: Array<TariffPricePeriod>;
     /** Energy that fills the tiers. */
-    accumulation?: 'per_period' | 'all_periods_in_time_order';
+    accumulation?: EnergyChargeAccumulation;
     /** Demand charge whose billing demand scales hours of use. Defaults to the peak of the billing period. */
     billing_demand_of?: string;
 }
+
+export type EnergyChargeAccumulation = 'per_period' | 'all_periods_in_time_order';
 
 /** An illustration of the amount of energy; it is not a measure. */
 export interface EnergyEquivalent {
@@ -3478,7 +3575,7 @@ export interface EnergyEstimate {
 /** The energy of one kind of equipment. */
 export interface EnergyUseLine {
     /** Kind of equipment. `measured` is all equipment of a measured run. */
-    name: 'accelerators' | 'hosts' | 'fans' | 'power_supplies' | 'fabric' | 'measured';
+    name: EnergyUseLineName;
     /** Energy that the equipment draws. */
     it_kwh?: QuantityEstimate;
     /** Energy of the equipment at the meter of the building. */
@@ -3486,6 +3583,8 @@ export interface EnergyUseLine {
     /** Source of the figure. */
     source: string;
 }
+
+export type EnergyUseLineName = 'accelerators' | 'hosts' | 'fans' | 'power_supplies' | 'fabric' | 'measured';
 
 /** An enrolment token, without its secret. */
 export interface EnrolmentToken {
@@ -3542,10 +3641,12 @@ export interface EstimateDefault {
      * Rule that fills the member: the publication of the model, the reference system of the accelerator,
      * the default of the framework or engine, the search, or the default of the service.
      */
-    rule: 'published' | 'reference_system' | 'framework' | 'engine' | 'search' | 'service';
+    rule: EstimateDefaultRule;
     /** Reason for the value. */
     detail: string;
 }
+
+export type EstimateDefaultRule = 'published' | 'reference_system' | 'framework' | 'engine' | 'search' | 'service';
 
 /** Versions, calibrations and catalog rows that reproduce an answer. */
 export interface EstimateEvidence {
@@ -3576,7 +3677,7 @@ export interface EstimateSource {
     /** JSON Pointer of the member of the request that it stands for. */
     pointer: string;
     /** Kind of the row. */
-    kind: 'model' | 'accelerator' | 'link' | 'offer' | 'tariff' | 'grid' | 'site' | 'exchange_rate' | 'token_price' | 'hardware_price' | 'reference_curve';
+    kind: EstimateSourceKind;
     /** Id of the row or curve. */
     id: string;
     /** Version of the row or curve. */
@@ -3588,6 +3689,8 @@ export interface EstimateSource {
     /** Citation of the source of its values. */
     citation: string;
 }
+
+export type EstimateSourceKind = 'model' | 'accelerator' | 'link' | 'offer' | 'tariff' | 'grid' | 'site' | 'exchange_rate' | 'token_price' | 'hardware_price' | 'reference_curve';
 
 /** An exchange rate by which a total was compared with the limit of a policy. */
 export interface EvaluatedExchangeRate {
@@ -3810,12 +3913,14 @@ export interface ExportedTariff {
 export interface ExternalToolWork {
     kind: 'external_tool';
     /** Tool that runs: a fixed name, looked up on the path. */
-    tool: 'nvbandwidth' | 'nccl_tests' | 'dcgm';
+    tool: ExternalToolWorkTool;
     /** Test of the tool, such as host_to_device_memcpy_ce or all_reduce. */
     test: string;
     /** Payload. */
     transfer_bytes: number;
 }
+
+export type ExternalToolWorkTool = 'nvbandwidth' | 'nccl_tests' | 'dcgm';
 
 /** Two matrices with an activation between them; a gate adds a third. */
 export interface FeedForwardLayer {
@@ -3837,7 +3942,7 @@ export interface FeedForwardLayer {
      * (`relu`), or several operators, as PyTorch's classes write it out, each of which keeps a tensor of
      * its own (`quick_gelu`, `gelu_new`).
      */
-    activation?: 'smooth' | 'relu' | 'quick_gelu' | 'gelu_new';
+    activation?: FeedForwardLayerActivation;
     /** True if the output passes a dropout in training. */
     dropout?: boolean;
     /** True if the result of the activation passes a dropout in training. */
@@ -3846,11 +3951,13 @@ export interface FeedForwardLayer {
     count?: number;
 }
 
+export type FeedForwardLayerActivation = 'smooth' | 'relu' | 'quick_gelu' | 'gelu_new';
+
 /** Complex transforms, of as many points in each dimension. */
 export interface FftWork {
     kind: 'fft';
     /** Precision of the parts of a complex number. */
-    dtype: 'fp16' | 'fp32' | 'fp64';
+    dtype: FftWorkDtype;
     /** Length of a transform in each dimension. */
     points: number;
     /** Transforms of one execution. */
@@ -3860,6 +3967,8 @@ export interface FftWork {
     /** True if the result takes the place of the input. */
     in_place?: boolean;
 }
+
+export type FftWorkDtype = 'fp16' | 'fp32' | 'fp64';
 
 /** One field that is wrong. */
 export interface FieldError {
@@ -4005,7 +4114,7 @@ export interface FleetPlanRequest {
      * least sum of the times from the earliest start of each workload to its end; `earliest` takes them in
      * the other order.
      */
-    goal?: 'cheapest' | 'earliest';
+    goal?: FleetPlanRequestGoal;
     /**
      * Set to true to let workloads on less than a node share it, with devices counted one by one. By
      * default each workload takes whole nodes.
@@ -4017,6 +4126,8 @@ export interface FleetPlanRequest {
      */
     currency_code?: string;
 }
+
+export type FleetPlanRequestGoal = 'cheapest' | 'earliest';
 
 /** Occupation of a pool over time. */
 export interface FleetPoolOccupation {
@@ -4041,7 +4152,7 @@ export interface FleetPoolReason {
      * Reason: no configuration that the devices hold; none whose cost is known; none that alone ends
      * within its window; devices that others occupy; the budget, or what others leave of it.
      */
-    reason: 'configuration' | 'price' | 'deadline' | 'devices' | 'budget';
+    reason: FleetPoolReasonReason;
     /** Constraints that ruled out the configurations. Present if none is left. */
     ruled_out?: Array<RuledOutCandidates>;
     /**
@@ -4056,6 +4167,8 @@ export interface FleetPoolReason {
     /** Earliest end of the workload beside the others, within what is left of the budget. */
     could_end_at?: string;
 }
+
+export type FleetPoolReasonReason = 'configuration' | 'price' | 'deadline' | 'devices' | 'budget';
 
 /** A span of time in which the same workloads run on a pool. */
 export interface FleetPoolSpan {
@@ -4080,7 +4193,7 @@ export interface FleetPriorityBound {
 /** One change that lets a workload run while the others stay where they are. */
 export interface FleetRemedy {
     /** Change: more devices of a pool, a later `finish_by`, or a larger budget. */
-    change: 'devices' | 'deadline' | 'budget';
+    change: FleetRemedyChange;
     /** Pool that the workload would run on. */
     pool: string;
     /** Number of devices to add to the pool. */
@@ -4098,6 +4211,8 @@ export interface FleetRemedy {
     /** Cost of the workload after the change. */
     cost?: MoneyAmount;
 }
+
+export type FleetRemedyChange = 'devices' | 'deadline' | 'budget';
 
 /** A training run or a service that the fleet is to run. */
 export interface FleetWorkload {
@@ -4152,7 +4267,7 @@ export interface ForwardPassEstimate {
 /** Evaluations of one model for a request. */
 export interface ForwardPassEvaluations {
     /** Phase of the model. */
-    phase: 'forward' | 'text_encoder' | 'denoiser' | 'autoencoder';
+    phase: ForwardPassEvaluationsPhase;
     /** Passes of a request through the model, one after another. */
     evaluations: number;
     /** Samples of a request in each pass. */
@@ -4161,19 +4276,23 @@ export interface ForwardPassEvaluations {
     flops: number;
 }
 
+export type ForwardPassEvaluationsPhase = 'forward' | 'text_encoder' | 'denoiser' | 'autoencoder';
+
 /** Requests that are each one pass over their sequences. Nothing is generated, even if the model could. */
 export interface ForwardPassesInput {
     /**
      * Task of a pass. Embedding takes the hidden states; the others put one token of each sequence through
      * the head.
      */
-    task?: 'embedding' | 'reranking' | 'classification';
+    task?: ForwardPassesInputTask;
     /**
      * Sequences or pictures of a request, each of `input_tokens`: texts to embed, or a query with each of
      * the documents to rank.
      */
     sequences?: number;
 }
+
+export type ForwardPassesInputTask = 'embedding' | 'reranking' | 'classification';
 
 /** Configurations of a search by outcome. */
 export interface FrontierConfigurationCounts {
@@ -4279,7 +4398,7 @@ export type FusedAttention = 'first' | 'second' | 'native';
 export interface GemmWork {
     kind: 'gemm';
     /** Type of the elements. */
-    dtype: 'fp64' | 'fp32' | 'tf32' | 'bf16' | 'fp16' | 'fp8_e4m3' | 'int8';
+    dtype: GemmWorkDtype;
     /** Rows of A and C. */
     m: number;
     /** Columns of B and C. */
@@ -4287,6 +4406,8 @@ export interface GemmWork {
     /** Columns of A and rows of B. */
     k: number;
 }
+
+export type GemmWorkDtype = 'fp64' | 'fp32' | 'tf32' | 'bf16' | 'fp16' | 'fp8_e4m3' | 'int8';
 
 /** A configuration to rank with the others, such as the one in use. */
 export interface GivenConfiguration {
@@ -4309,10 +4430,12 @@ export interface GivenConfiguration {
 export interface GradientAccumulationWork {
     kind: 'gradient_accumulation';
     /** Type of the gradients that are added. */
-    gradient_dtype: 'bf16' | 'fp32';
+    gradient_dtype: GradientAccumulationWorkGradientDtype;
     /** Gradients. */
     parameters: number;
 }
+
+export type GradientAccumulationWorkGradientDtype = 'bf16' | 'fp32';
 
 /** Effect of gradient compression on a step. */
 export interface GradientCompressionEstimate {
@@ -4354,12 +4477,14 @@ export type GradientCompressionKind = 'fp16' | 'int8' | 'one_bit' | 'top_k' | 'r
 export interface GradientCompressionWork {
     kind: 'gradient_compression';
     /** 8 bits with a scale for each block of 1024, one bit with a scale, or the largest with their places. */
-    method: 'int8' | 'sign' | 'top_k';
+    method: GradientCompressionWorkMethod;
     /** Gradients. */
     parameters: number;
     /** Share of the gradients that `top_k` sends. */
     kept_share?: number;
 }
+
+export type GradientCompressionWorkMethod = 'int8' | 'sign' | 'top_k';
 
 export type GreenhouseGases = 'co2e' | 'co2';
 
@@ -4413,7 +4538,7 @@ export interface GridImportRequest {
      * Format of the file: EPA's AVERT (marginal, lb CO2 by hour of the year), or average kg CO2e/MWh by
      * month and hour.
      */
-    format: 'avert_csv' | 'month_hour_csv';
+    format: GridImportRequestFormat;
     /** The file as text. */
     content: string;
     /** Time zone of its hours. */
@@ -4429,6 +4554,8 @@ export interface GridImportRequest {
     /** Water that evaporates in power plants for each kWh. */
     water_liters_per_kwh?: number;
 }
+
+export type GridImportRequestFormat = 'avert_csv' | 'month_hour_csv';
 
 export type GridKind = 'country' | 'egrid_subregion' | 'bidding_zone' | 'cloud_region' | 'other';
 
@@ -4647,21 +4774,27 @@ export interface HostInput {
 export interface HostLinkWork {
     kind: 'host_link';
     /** Direction of the copies, or both at once. */
-    direction: 'host_to_device' | 'device_to_host' | 'both';
+    direction: HostLinkWorkDirection;
     /** Kind of memory on the host. */
-    memory: 'pinned' | 'pageable';
+    memory: HostLinkWorkMemory;
     /** Payload of one direction. */
     transfer_bytes: number;
 }
+
+export type HostLinkWorkDirection = 'host_to_device' | 'device_to_host' | 'both';
+
+export type HostLinkWorkMemory = 'pinned' | 'pageable';
 
 /** Bandwidth of the host's memory on a node with accelerators, over arrays far larger than its caches. */
 export interface HostStreamWork {
     kind: 'host_stream';
     /** Access to the arrays. */
-    pattern: 'read' | 'write' | 'copy' | 'triad';
+    pattern: HostStreamWorkPattern;
     /** Size of each array. */
     array_bytes: number;
 }
+
+export type HostStreamWorkPattern = 'read' | 'write' | 'copy' | 'triad';
 
 /** Intensity of the hours of any year, from its first hour. 29 February repeats the day before. */
 export interface HoursOfYearIntensityInput {
@@ -4838,7 +4971,7 @@ export interface InferenceWorkloadInput {
      * format that the `quantization_config` of the checkpoint states for the cache, else to bf16, fp16 or
      * fp32 like weights.
      */
-    kv_cache_precision?: 'fp32' | 'fp16' | 'bf16' | 'fp8' | 'int8' | 'fp4' | 'int4' | 'q8_0' | 'q5_0' | 'q4_0';
+    kv_cache_precision?: InferenceWorkloadInputKvCachePrecision;
     /**
      * Format that recurrent states (state space, linear attention) are stored in. Defaults to the format
      * of the engine: fp32 for transformers, sglang and llama.cpp, else bf16.
@@ -4854,7 +4987,7 @@ export interface InferenceWorkloadInput {
      * `continuous` if requests join and leave the batch at every step, `static` if a batch runs until its
      * last request ends. Defaults to continuous, for transformers to static.
      */
-    scheduler?: 'continuous' | 'static';
+    scheduler?: InferenceWorkloadInputScheduler;
     /**
      * Share of the device's memory that the engine may use, as the engine defines it: of the device
      * (vllm), of the free memory once the model is loaded (tensorrt-llm), for weights and cache alone
@@ -4877,6 +5010,10 @@ export interface InferenceWorkloadInput {
     adapters?: AdaptersInput;
 }
 
+export type InferenceWorkloadInputKvCachePrecision = 'fp32' | 'fp16' | 'bf16' | 'fp8' | 'int8' | 'fp4' | 'int4' | 'q8_0' | 'q5_0' | 'q4_0';
+
+export type InferenceWorkloadInputScheduler = 'continuous' | 'static';
+
 /** Pairwise dot products of feature vectors; no parameters. */
 export interface InteractionLayer {
     kind: 'interaction';
@@ -4895,7 +5032,7 @@ export interface IntervalIntensityInput {
     /** Start of the first interval. */
     starts_at: string;
     /** Length of each interval, in minutes. */
-    interval_minutes?: 5 | 15 | 30 | 60;
+    interval_minutes?: BaselineLoadSeriesIntervalMinutes;
     /** Intensity of each interval. */
     kg_co2e_per_kwh: Array<number>;
 }
@@ -4962,10 +5099,12 @@ export interface IterationPartTime {
      * activations; collectives are waited for; launch is the time of kernels beside their work; host is
      * the time of the engine's own program.
      */
-    part: 'matrices' | 'experts' | 'attention' | 'other' | 'collectives' | 'launch' | 'host';
+    part: IterationPartTimePart;
     /** Time of the phase that the part takes. */
     seconds: number;
 }
+
+export type IterationPartTimePart = 'matrices' | 'experts' | 'attention' | 'other' | 'collectives' | 'launch' | 'host';
 
 export type JsonScalar = string | number | boolean;
 
@@ -4987,7 +5126,7 @@ export interface KvCacheTransferEstimate {
 /** The KV cache of one request: on the fullest device, except for `model_bytes_per_token`. */
 export interface KvCacheUsage {
     /** `paged` if a request takes blocks as it grows, `contiguous` if it takes its whole length at once. */
-    allocation: 'paged' | 'contiguous';
+    allocation: KvCacheUsageAllocation;
     /** Tokens that are allocated at a time. */
     block_tokens: number;
     /**
@@ -5009,6 +5148,8 @@ export interface KvCacheUsage {
      */
     model_bytes_per_token: number;
 }
+
+export type KvCacheUsageAllocation = 'paged' | 'contiguous';
 
 /** Percentiles over requests, in seconds. Each has the relative uncertainty of the mean. */
 export interface LatencyPercentiles {
@@ -5049,7 +5190,7 @@ export interface LatentAttentionLayer {
     /** Number of tokens that the scorer picks for each query. */
     index_tokens?: number;
     /** Projection that scales the output, by head or by element. */
-    gate?: 'none' | 'head' | 'element';
+    gate?: AttentionLayerGate;
     /** True if a learned vector is added. */
     bias?: boolean;
     /** Number of times that the layer stands in a row. */
@@ -5060,15 +5201,17 @@ export interface LatentAttentionLayer {
 export interface LaunchLatencyWork {
     kind: 'launch_latency';
     /** Way in which the kernels are launched. */
-    method: 'stream' | 'graph';
+    method: LaunchLatencyWorkMethod;
     /** Kernels of one execution. */
     launches: number;
 }
 
+export type LaunchLatencyWorkMethod = 'stream' | 'graph';
+
 /** Settings with which a framework or an engine runs the first row. */
 export interface LaunchSettings {
     /** Framework or engine. */
-    tool: 'torchrun' | 'megatron_lm' | 'deepspeed' | 'torchtitan' | 'vllm' | 'sglang';
+    tool: LaunchSettingsTool;
     /** Arguments of its command line. */
     arguments?: Array<string>;
     /** Configuration file by section and key. */
@@ -5077,11 +5220,13 @@ export interface LaunchSettings {
     missing: Array<EstimateGap>;
 }
 
+export type LaunchSettingsTool = 'torchrun' | 'megatron_lm' | 'deepspeed' | 'torchtitan' | 'vllm' | 'sglang';
+
 /** Learned vectors that no matrix multiplication reads. */
 export interface LearnedVectorsLayer {
     kind: 'learned_vectors';
     /** Purpose of the vectors; class tokens lengthen the sequence. */
-    purpose: 'positions' | 'relative_positions' | 'class_tokens' | 'query_tokens' | 'mask_token' | 'layer_scale' | 'bias' | 'scale' | 'modulation' | 'tokens';
+    purpose: LearnedVectorsLayerPurpose;
     /** Number of vectors. */
     rows?: number;
     /** Width of a vector. */
@@ -5089,6 +5234,8 @@ export interface LearnedVectorsLayer {
     /** Number of times that the layer stands in a row. */
     count?: number;
 }
+
+export type LearnedVectorsLayerPurpose = 'positions' | 'relative_positions' | 'class_tokens' | 'query_tokens' | 'mask_token' | 'layer_scale' | 'bias' | 'scale' | 'modulation' | 'tokens';
 
 /** A learning rate that is known to work. Hints at other batch sizes start from it. */
 export interface LearningRateInput {
@@ -5111,7 +5258,7 @@ export interface LeaseClaimRequest {
 /** State of the run after its lease was completed. */
 export interface LeaseCompletion {
     /** State of the run: `waiting` for another attempt, or ended. */
-    state: 'waiting' | 'completed' | 'failed' | 'cancelled' | 'dead';
+    state: LeaseCompletionState;
 }
 
 /** The completion of a lease. The lease ends only once every result that it names is stored. */
@@ -5119,7 +5266,7 @@ export interface LeaseCompletionRequest {
     /** Fencing token of the lease. */
     fencing_token: number;
     /** Outcome of the attempt; `released` gives the run back, for another attempt that does not count. */
-    outcome: 'completed' | 'failed' | 'released' | 'cancelled';
+    outcome: LeaseCompletionRequestOutcome;
     /** Code of the reason that the run failed or was released. */
     reason?: string;
     /** Reason in words. */
@@ -5127,6 +5274,10 @@ export interface LeaseCompletionRequest {
     results?: Array<AcknowledgedBenchmarkResult>;
     progress?: LeaseProgress;
 }
+
+export type LeaseCompletionRequestOutcome = 'completed' | 'failed' | 'released' | 'cancelled';
+
+export type LeaseCompletionState = 'waiting' | 'completed' | 'failed' | 'cancelled' | 'dead';
 
 /** Progress of a run. */
 export interface LeaseProgress {
@@ -5170,12 +5321,14 @@ export interface LinearAttentionLayer {
      * for each channel (`channel_delta`, Kimi Linear 2025), or a constant of the head, without convolution
      * (`fixed`, MiniMax-01 2025).
      */
-    rule?: 'gated_delta' | 'channel_delta' | 'fixed';
+    rule?: LinearAttentionLayerRule;
     /** Width inside the projections of forget gate and output gate; absent where they are full. */
     gate_rank?: number;
     /** Number of times that the layer stands in a row. */
     count?: number;
 }
+
+export type LinearAttentionLayerRule = 'gated_delta' | 'channel_delta' | 'fixed';
 
 /** One matrix on every token. */
 export interface LinearLayer {
@@ -5338,12 +5491,14 @@ export interface LoadProfileEstimate {
 /** Total of all phases of one name. */
 export interface LoadProfilePhase {
     /** Activity of the run. */
-    name: 'ramp' | 'steady' | 'checkpoint' | 'restart' | 'maintenance' | 'idle';
+    name: LoadProfilePhaseName;
     /** Time of the phases. */
     seconds: number;
     /** Energy that all equipment draws in the phases. */
     it_kwh: number;
 }
+
+export type LoadProfilePhaseName = 'ramp' | 'steady' | 'checkpoint' | 'restart' | 'maintenance' | 'idle';
 
 /** Load of the cluster relative to the load that it can serve. */
 export interface LoadSaturation {
@@ -5363,8 +5518,10 @@ export interface LoadSaturation {
      * Limit of the rate: the number of requests, the arrivals, the KV cache, the engine's setting, or the
      * speed of the devices; in disaggregated serving of one side, or of the links between them.
      */
-    limit: 'concurrency' | 'arrivals' | 'cache' | 'max_num_seqs' | 'rate' | 'prefill' | 'decode' | 'transfer';
+    limit: LoadSaturationLimit;
 }
+
+export type LoadSaturationLimit = 'concurrency' | 'arrivals' | 'cache' | 'max_num_seqs' | 'rate' | 'prefill' | 'decode' | 'transfer';
 
 /** Log-normally distributed lengths. Give `p95_tokens` or `sigma`. */
 export interface LognormalLength {
@@ -5391,13 +5548,15 @@ export interface MaintenanceSchedule {
     /** Time from the start of the run to the first window. Defaults to `every_seconds`. */
     first_after_seconds?: number;
     /** Power state of the machines during a window. */
-    power?: 'idle' | 'off';
+    power?: MaintenanceSchedulePower;
 }
+
+export type MaintenanceSchedulePower = 'idle' | 'off';
 
 /** Electricity of one contract instrument. */
 export interface MarketBasedEmissionsLine {
     /** Instrument, or the residual mix for what the instruments leave. */
-    name: 'power_purchase_agreement' | 'certificate' | 'supplier' | 'green_tariff' | 'residual_mix';
+    name: MarketBasedEmissionsLineName;
     /** Share of the run's energy. */
     share: number;
     /** Energy at the meter. */
@@ -5407,6 +5566,8 @@ export interface MarketBasedEmissionsLine {
     /** Document that states the intensity. */
     source: string;
 }
+
+export type MarketBasedEmissionsLineName = 'power_purchase_agreement' | 'certificate' | 'supplier' | 'green_tariff' | 'residual_mix';
 
 /** A tariff by the prices of a market: the price of each interval times a factor, and an adder. */
 export interface MarketTariffImportRequest {
@@ -5438,8 +5599,10 @@ export interface MeasuredEnergyInput {
     /** Accelerators that took part. */
     device_count: number;
     /** Place of the measurement: the meter of the building, or the supply of its machines. */
-    boundary?: 'facility' | 'it';
+    boundary?: MeasuredEnergyInputBoundary;
 }
+
+export type MeasuredEnergyInputBoundary = 'facility' | 'it';
 
 /** Conditions under which a result was measured, as its node reports them; of readings, the middle one. */
 export interface MeasurementConditions {
@@ -5541,10 +5704,12 @@ export interface MemoryComponent {
      * Content of the memory. Parts of a training step that take no bytes are left out, except its training
      * state.
      */
-    name: 'weights' | 'gradients' | 'master_weights' | 'optimizer_states' | 'weight_copies' | 'auxiliary_models' | 'activations' | 'logits' | 'gathered_weights' | 'gradient_buffers' | 'kv_cache' | 'state' | 'draft_weights' | 'draft_kv_cache' | 'adapters' | 'workspace' | 'sampler' | 'cuda_graphs' | 'communication_buffers' | 'runtime' | 'device_context' | 'fragmentation' | 'framework_overhead';
+    name: MemoryComponentName;
     /** Bytes on the fullest device. */
     bytes: number;
 }
+
+export type MemoryComponentName = 'weights' | 'gradients' | 'master_weights' | 'optimizer_states' | 'weight_copies' | 'auxiliary_models' | 'activations' | 'logits' | 'gathered_weights' | 'gradient_buffers' | 'kv_cache' | 'state' | 'draft_weights' | 'draft_kv_cache' | 'adapters' | 'workspace' | 'sampler' | 'cuda_graphs' | 'communication_buffers' | 'runtime' | 'device_context' | 'fragmentation' | 'framework_overhead';
 
 /** Memory of a workload on its fullest device, and whether it fits. */
 export interface MemoryEstimate {
@@ -5947,7 +6112,7 @@ export interface Node {
      */
     last_seen_at?: string;
     /** Activity of the node, as last reported. */
-    activity?: 'idle' | 'measuring' | 'draining';
+    activity?: NodeActivity;
     /** Results that are kept on the node, as last reported. */
     spool?: NodeSpoolState;
     /** Version of the worker on the node. */
@@ -6031,6 +6196,8 @@ export interface NodeAccelerator {
     numa_node?: number;
 }
 
+export type NodeActivity = 'idle' | 'measuring' | 'draining';
+
 /** Withdrawal of everything that a node has measured. */
 export interface NodeCalibrationWithdrawalRequest {
     /** Finding that led to the withdrawal. */
@@ -6082,7 +6249,7 @@ export interface NodeHeartbeatRequest {
     /** Digest of the current inventory of the node. */
     inventory_sha256: string;
     /** Activity of the node. */
-    activity: 'idle' | 'measuring' | 'draining';
+    activity: NodeActivity;
     spool: NodeSpoolState;
     /** Digests of acknowledged results, sent after a reconnect, that the service may ask for again. */
     acknowledged?: Array<string>;
@@ -6117,7 +6284,7 @@ export interface NodeHost {
 /** Instructions of the service to a node. */
 export interface NodeInstructions {
     /** State of the node; a quarantined node may only report. */
-    state: 'active' | 'draining' | 'quarantined';
+    state: NodeInstructionsState;
     /** True if the node should rotate its credential. */
     rotate: boolean;
     /** True if the service does not know the inventory of the digest, and the node should send it. */
@@ -6129,6 +6296,8 @@ export interface NodeInstructions {
     /** Time of the service. */
     server_time: string;
 }
+
+export type NodeInstructionsState = 'active' | 'draining' | 'quarantined';
 
 /** Devices, host and software of a node. The digest of its canonical form names it. */
 export interface NodeInventory {
@@ -6184,12 +6353,14 @@ export interface NormalizationLayer {
     /** Width of the normalized vector. */
     size: number;
     /** Kind of norm, by the values that are normalized together. */
-    norm?: 'rms' | 'layer' | 'group' | 'batch';
+    norm?: NormalizationLayerNorm;
     /** True if the norm has parameters. */
     learned?: boolean;
     /** Number of times that the layer stands in a row. */
     count?: number;
 }
+
+export type NormalizationLayerNorm = 'rms' | 'layer' | 'group' | 'batch';
 
 /** Storage format of an element, or mode in which it is multiplied. */
 export type NumberFormat = 'fp64' | 'fp32' | 'tf32' | 'fp16' | 'bf16' | 'fp8' | 'int8' | 'fp4' | 'int4';
@@ -6410,8 +6581,10 @@ export interface OffloadInput {
     /** Location of the weights, which are gathered block by block. */
     parameters?: TrainingStateLocation;
     /** Location of the saved activations, except those of two blocks. */
-    activations?: 'none' | 'cpu';
+    activations?: OffloadInputActivations;
 }
+
+export type OffloadInputActivations = 'none' | 'cpu';
 
 /** State of a training step that is kept outside the device, for each device. */
 export interface OffloadedMemory {
@@ -6426,7 +6599,7 @@ export interface OperatorEstimate {
     /** Name of the operator. */
     operator: string;
     /** Pass that the operator belongs to. */
-    direction: 'forward' | 'backward';
+    direction: OperatorEstimateDirection;
     /** Floating-point operations. */
     flops: number;
     /** Bytes read and written in the device's memory. */
@@ -6440,8 +6613,12 @@ export interface OperatorEstimate {
     /** Estimated time. */
     seconds: number;
     /** The limit that sets the time. */
-    bound: 'compute' | 'memory';
+    bound: OperatorEstimateBound;
 }
+
+export type OperatorEstimateBound = 'compute' | 'memory';
+
+export type OperatorEstimateDirection = 'forward' | 'backward';
 
 /** Fusion of memory-bound operators into kernels: none, chains by hand, or chains by a compiler. */
 export type OperatorFusion = 'eager' | 'fused' | 'compiled';
@@ -6453,10 +6630,12 @@ export type Optimizer = 'sgd' | 'momentum' | 'rmsprop' | 'adagrad' | 'adam' | 'a
 export interface OptimizerStepWork {
     kind: 'optimizer_step';
     /** Rule of the update. */
-    optimizer: 'adamw' | 'sgd_momentum';
+    optimizer: OptimizerStepWorkOptimizer;
     /** Parameters that are updated. */
     parameters: number;
 }
+
+export type OptimizerStepWorkOptimizer = 'adamw' | 'sgd_momentum';
 
 /** A price for each kW of the period's peak above the contracted capacity. */
 export interface OverrunCharge {
@@ -6628,12 +6807,16 @@ export type PeakRates = Record<string, number>;
 export interface PeerLinkWork {
     kind: 'peer_link';
     /** One way, or both at once. */
-    direction: 'one_way' | 'both';
+    direction: PeerLinkWorkDirection;
     /** Means of the copies. Their figures differ, so they are never compared. */
-    method: 'copy_engine' | 'kernel';
+    method: PeerLinkWorkMethod;
     /** Payload of one direction. */
     transfer_bytes: number;
 }
+
+export type PeerLinkWorkDirection = 'one_way' | 'both';
+
+export type PeerLinkWorkMethod = 'copy_engine' | 'kernel';
 
 /** A rider, tax or credit: percent of other charges. */
 export interface PercentageCharge {
@@ -6660,14 +6843,16 @@ export interface PercentageCharge {
 /** A part of the time and the limit that sets it. */
 export interface PhaseTime {
     /** Part of a step or of a request. */
-    phase: 'generation' | 'weight_synchronization' | 'policy_forward' | 'reference_forward' | 'reward_forward' | 'critic_forward' | 'critic_training' | 'teacher_forward' | 'forward' | 'backward' | 'recomputation' | 'tensor_communication' | 'context_communication' | 'expert_communication' | 'data_communication' | 'pipeline_communication' | 'offload_communication' | 'bubble' | 'optimizer' | 'host' | 'stragglers' | 'data' | 'waiting' | 'encoder' | 'text_encoder' | 'denoiser' | 'autoencoder' | 'prefill' | 'transfer' | 'decode';
+    phase: PhaseTimePhase;
     /** Time of the phase. */
     seconds: QuantityEstimate;
     /** The limit that sets the time. */
-    bound: 'compute' | 'memory' | 'communication' | 'waiting' | 'host' | 'data';
+    bound: BottleneckBound;
     /** Time of a phase of a request by part of its iterations. The parts sum to the time of the phase. */
     parts?: Array<IterationPartTime>;
 }
+
+export type PhaseTimePhase = 'generation' | 'weight_synchronization' | 'policy_forward' | 'reference_forward' | 'reward_forward' | 'critic_forward' | 'critic_training' | 'teacher_forward' | 'forward' | 'backward' | 'recomputation' | 'tensor_communication' | 'context_communication' | 'expert_communication' | 'data_communication' | 'pipeline_communication' | 'offload_communication' | 'bubble' | 'optimizer' | 'host' | 'stragglers' | 'data' | 'waiting' | 'encoder' | 'text_encoder' | 'denoiser' | 'autoencoder' | 'prefill' | 'transfer' | 'decode';
 
 /** Order in which the micro-batches of a step pass the pipeline. */
 export type PipelineSchedule = 'gpipe' | 'one_f_one_b' | 'interleaved' | 'zero_bubble';
@@ -6956,7 +7141,7 @@ export interface PlanRowDifference {
 /** Settings to search, and limits of the search. */
 export interface PlanSearch {
     /** Accelerators of the catalog to rent. Defaults to all with offers that the constraints allow. */
-    accelerators?: Array<string>;
+    accelerators?: Array<AcceleratorName>;
     /**
      * Numbers of devices of a training run. Defaults to whole nodes in doublings, up to 16,384, and to all
      * nodes of a supply. A service takes the fewest devices that meet its service levels.
@@ -6990,7 +7175,7 @@ export interface PlanSensitivity {
      * Assumption that is changed: one of `assumptions` of the request, a constraint, or the amount of
      * work.
      */
-    assumption: 'price' | 'time' | 'electricity_price' | 'carbon_intensity' | 'interruption_rate' | 'budget' | 'deadline' | 'work';
+    assumption: PlanSensitivityAssumption;
     /** Supply, accelerator or site of the assumption. */
     of?: string;
     /**
@@ -7005,6 +7190,8 @@ export interface PlanSensitivity {
     /** First row under the changed assumption, with its figures. Absent if no row is left. */
     becomes?: PlanRow;
 }
+
+export type PlanSensitivityAssumption = 'price' | 'time' | 'electricity_price' | 'carbon_intensity' | 'interruption_rate' | 'budget' | 'deadline' | 'work';
 
 /** Differences between the first row and the second. */
 export interface PlanSeparation {
@@ -7028,7 +7215,7 @@ export interface PlanSupply {
     /** Name of the supply in the request, or id of the offer. */
     name: string;
     /** Kind of the supply: owned already, rented on given terms, or rented by an offer of the catalog. */
-    kind: 'owned' | 'rented' | 'offer';
+    kind: PlanSupplyKind;
     /** Provider that rents the devices out. */
     provider?: string;
     /** Region of the devices. */
@@ -7036,6 +7223,8 @@ export interface PlanSupply {
     /** Purchase option of the rental. */
     purchase_option?: string;
 }
+
+export type PlanSupplyKind = 'owned' | 'rented' | 'offer';
 
 /** Requests that arrive independently of each other. */
 export interface PoissonArrivals {
@@ -7105,12 +7294,14 @@ export interface PolicyChangeEvent {
 /** Message about a change of a policy, a budget or the delay of changes. */
 export interface PolicyChangeMessage {
     /** Type of the event. */
-    type: 'policy_change.proposed' | 'policy_change.effective' | 'policy_change.rejected';
+    type: PolicyChangeMessageType;
     /** Time of the event. */
     timestamp: string;
     /** Members of the event. */
     data: PolicyChangeEvent;
 }
+
+export type PolicyChangeMessageType = 'policy_change.proposed' | 'policy_change.effective' | 'policy_change.rejected';
 
 /** A page of changes. */
 export interface PolicyChangePage {
@@ -7137,7 +7328,7 @@ export interface PolicyConditions {
     /** Applies to quotes that one of these subjects requests, directly or by a key that they made. */
     requesters?: Array<string>;
     /** Applies to quotes with devices from one of these providers. */
-    providers?: Array<string>;
+    providers?: Array<ProviderName>;
 }
 
 /** Policies and exchange rates that determined the approvers, frozen at submission. */
@@ -7265,7 +7456,7 @@ export interface PowerCapFigures {
 export interface PowerWork {
     kind: 'power';
     /** `idle` without any context, `context` with one that does nothing, `decode` streams weights. */
-    load: 'idle' | 'context' | 'gemm' | 'stream' | 'decode';
+    load: PowerWorkLoad;
     /** Share of the time in which the load runs. The device waits in between, too shortly to idle. */
     duty?: number;
     /** Time over which energy is counted. */
@@ -7273,6 +7464,8 @@ export interface PowerWork {
     /** Time under the load before that. */
     settle_seconds: number;
 }
+
+export type PowerWorkLoad = 'idle' | 'context' | 'gemm' | 'stream' | 'decode';
 
 /** Source of a price list. */
 export interface PriceListSource {
@@ -7309,6 +7502,8 @@ export interface Problem {
     /** Fields that are wrong. */
     errors: Array<FieldError>;
 }
+
+export type ProviderName = string;
 
 /** Candidates that a bound decides without a score. */
 export interface PrunedCandidates {
@@ -7656,7 +7851,7 @@ export interface QuoteHeadlines {
 /** Change of the charges of one purpose: of the same bill, name, resource, period and tier. */
 export interface QuoteLineChange {
     /** Bill of the charges. */
-    part: 'cost' | 'electricity';
+    part: QuoteLineChangePart;
     /** Name of the charge. */
     name: string;
     /** Accelerator of the devices, or tariff with the periods and tiers. */
@@ -7668,7 +7863,7 @@ export interface QuoteLineChange {
     /** Number of the tier in its ladder, from 1. */
     tier?: number;
     /** `changed` if both quotes have the charges, `new` or `removed` if only the second or the first has. */
-    change: 'new' | 'removed' | 'changed';
+    change: QuoteLineChangeChange;
     /** Charges of the first quote. Absent if it has none. */
     before?: QuoteChargeSum;
     /** Charges of the second quote. Absent if it has none. */
@@ -7685,8 +7880,14 @@ export interface QuoteLineChange {
     /** Part of the contribution from the change of the exchange rate. */
     by_exchange_rate?: MoneyAmount;
     /** Reason why the contribution of charges that both quotes have cannot be split. */
-    not_split?: 'UNIT_DIFFERS' | 'CURRENCY_DIFFERS' | 'PRICE_UNKNOWN' | 'NOT_A_PRODUCT' | 'ROUNDING';
+    not_split?: QuoteLineChangeNotSplit;
 }
+
+export type QuoteLineChangeChange = 'new' | 'removed' | 'changed';
+
+export type QuoteLineChangeNotSplit = 'UNIT_DIFFERS' | 'CURRENCY_DIFFERS' | 'PRICE_UNKNOWN' | 'NOT_A_PRODUCT' | 'ROUNDING';
+
+export type QuoteLineChangePart = 'cost' | 'electricity';
 
 /** Message about a quote. */
 export interface QuoteMessage {
@@ -7801,7 +8002,7 @@ export interface QuotedRow {
     /** JSON Pointer of the member of the request that it stands for. */
     pointer: string;
     /** Kind of the row. */
-    kind: 'model' | 'accelerator' | 'link' | 'offer' | 'tariff' | 'grid' | 'site' | 'exchange_rate' | 'token_price' | 'hardware_price' | 'reference_curve';
+    kind: EstimateSourceKind;
     /** Id of the row or curve. */
     id: string;
     /** Version of the row or curve. */
@@ -7887,7 +8088,7 @@ export interface RealTimeCharge {
 /** A hint for the recipe. The estimate does not depend on it. */
 export interface RecipeHint {
     /** Stable name of the hint. */
-    code: 'LINEAR_LEARNING_RATE' | 'SQUARE_ROOT_LEARNING_RATE' | 'WARM_UP' | 'LAYERWISE_LEARNING_RATES' | 'SMALL_MODEL' | 'SMALL_DEVICE_BATCH';
+    code: RecipeHintCode;
     /** Description of the change. */
     detail: string;
     /** Factor to multiply the learning rate by. */
@@ -7895,6 +8096,8 @@ export interface RecipeHint {
     /** Learning rate that results. */
     learning_rate?: number;
 }
+
+export type RecipeHintCode = 'LINEAR_LEARNING_RATE' | 'SQUARE_ROOT_LEARNING_RATE' | 'WARM_UP' | 'LAYERWISE_LEARNING_RATES' | 'SMALL_MODEL' | 'SMALL_DEVICE_BATCH';
 
 /**
  * Activations that the backward pass recomputes.
@@ -8160,7 +8363,7 @@ export interface RolloutInput {
      * `colocated` if the devices that train also generate, in turn; `separate` if other devices of the
      * cluster do.
      */
-    placement?: 'colocated' | 'separate';
+    placement?: RolloutInputPlacement;
     /**
      * Tokens of the longest response of a rollout; engines work until it ends. Defaults to
      * `response_tokens`.
@@ -8185,6 +8388,8 @@ export interface RolloutInput {
     /** Share of a device that the engine takes. Defaults to 0.5 beside training (verl), else to 0.9 (vLLM). */
     memory_fraction?: number;
 }
+
+export type RolloutInputPlacement = 'colocated' | 'separate';
 
 export type RowOrigin = 'shipped' | 'tenant';
 
@@ -8211,7 +8416,7 @@ export interface RuledOutConfigurations {
 /** Power of a run over time. */
 export interface RunLoadInput {
     /** Interval over which the meter takes the mean, in minutes. */
-    interval_minutes?: 5 | 15 | 30 | 60;
+    interval_minutes?: BaselineLoadSeriesIntervalMinutes;
     /**
      * Time from switching on to steady work, at half the power above idle on average. It is added to the
      * run.
@@ -8260,7 +8465,7 @@ export interface RunSiteInput {
     /** Power usage effectiveness from January to December, in place of `pue`; needs `starts_at`. */
     pue_by_month?: Array<number>;
     /** Cooling of a node: its fans, cold plates, or an immersion bath. */
-    cooling?: 'air' | 'liquid' | 'immersion';
+    cooling?: RunSiteInputCooling;
     /**
      * Power of switches and optics between nodes, for each device. Defaults to an estimate from its
      * bandwidth to other nodes.
@@ -8271,6 +8476,8 @@ export interface RunSiteInput {
     /** Water that evaporates on the site per kWh of IT energy. */
     water_usage_effectiveness_liters_per_kwh?: number;
 }
+
+export type RunSiteInputCooling = 'air' | 'liquid' | 'immersion';
 
 /** Benchmark run that a node is running. */
 export interface RunningLease {
@@ -8442,12 +8649,14 @@ export interface SensitivityAssumption {
      * Assumption: rent or price of the devices of a supply; time of the work on an accelerator; price or
      * emissions of a kWh, if a figure is given or known; interruptions of spot devices.
      */
-    kind: 'price' | 'time' | 'electricity_price' | 'carbon_intensity' | 'interruption_rate';
+    kind: SensitivityAssumptionKind;
     /** Supply, accelerator or site that the assumption is about. Defaults to all of them. */
     of?: string;
     /** Factor that the assumption is multiplied by. */
     factor: number;
 }
+
+export type SensitivityAssumptionKind = 'price' | 'time' | 'electricity_price' | 'carbon_intensity' | 'interruption_rate';
 
 /** Costs of one service category. */
 export interface ServiceCategoryActuals {
@@ -8776,10 +8985,12 @@ export interface SiteRequest {
 /** Location-based and embodied emissions over a functional unit (ISO/IEC 21031). */
 export interface SoftwareCarbonIntensity {
     /** Functional unit. Tokens are those trained on, or those generated. */
-    per: 'run' | 'million_tokens' | 'request';
+    per: SoftwareCarbonIntensityPer;
     /** Emissions of one unit. */
     kg_co2e: QuantityEstimate;
 }
+
+export type SoftwareCarbonIntensityPer = 'run' | 'million_tokens' | 'request';
 
 /** A framework or an engine by name and version. */
 export interface SoftwareVersion {
@@ -8816,12 +9027,14 @@ export interface SpeculativeDecodingInput {
     /** A smaller model on the same devices that proposes tokens. */
     model?: ModelReference;
     /** Method that proposes tokens: the model's own multi-token prediction, or n-grams of the text. */
-    method?: 'mtp' | 'ngram';
+    method?: SpeculativeDecodingInputMethod;
     /** Tokens that are proposed at a time. Defaults to 5, for mtp to 1. */
     tokens?: number;
     /** Probability that a proposed token is accepted if those before it are. Defaults to published rates. */
     acceptance_rate?: number;
 }
+
+export type SpeculativeDecodingInputMethod = 'mtp' | 'ngram';
 
 /** Cost of interruptions of spot devices. */
 export interface SpotInterruptionEstimate {
@@ -8990,12 +9203,14 @@ export interface StorageInput {
 export interface StorageWork {
     kind: 'storage';
     /** Direction: the file is read or written. */
-    direction: 'read' | 'write';
+    direction: StorageWorkDirection;
     /** Size of the file. */
     file_bytes: number;
     /** Size of one call. */
     block_bytes: number;
 }
+
+export type StorageWorkDirection = 'read' | 'write';
 
 /** One repeat of one benchmark, with the record as the node sent it. */
 export interface StoredBenchmarkResult {
@@ -9062,7 +9277,7 @@ export interface StoredBenchmarkResult {
 export interface StreamWork {
     kind: 'stream';
     /** Access to the arrays. */
-    pattern: 'read' | 'write' | 'copy' | 'triad';
+    pattern: HostStreamWorkPattern;
     /** Size of each array. */
     array_bytes: number;
 }
@@ -9284,7 +9499,7 @@ export interface TariffBillRequest {
      * Side of the transformer that the meter is on. A tariff may add the loss of the transformer to the
      * reading of a secondary meter.
      */
-    metering_side?: 'primary' | 'secondary';
+    metering_side?: ElectricityPriceInputMeteringSide;
     /**
      * First local days of consecutive billing periods, and of the period after the last. Defaults to the
      * calendar months of the load.
@@ -9811,7 +10026,7 @@ export interface TraceArrivals {
 export interface TrainingGoal {
     kind: 'train';
     /** Parameters that are trained. */
-    adaptation?: 'full' | 'lora' | 'qlora';
+    adaptation?: TrainingGoalAdaptation;
     /** Tokens of the whole run. Without them there are neither a price nor a bill. */
     total_tokens?: number;
     /** Tokens of a sequence. Defaults to 4096, or to the context of the model if that is shorter. */
@@ -9819,6 +10034,8 @@ export interface TrainingGoal {
     /** Format of the arithmetic. Defaults to that of the accelerator. */
     precision?: TrainingPrecision;
 }
+
+export type TrainingGoalAdaptation = 'full' | 'lora' | 'qlora';
 
 /** Objective of the loss, which decides how many copies of a model are held. */
 export type TrainingObjective = 'pretraining' | 'supervised' | 'dpo' | 'simpo' | 'orpo' | 'ppo' | 'grpo' | 'distillation';
@@ -9874,13 +10091,13 @@ export interface TrainingStepWork {
     /** Heads of keys and values. */
     kv_heads: number;
     /** Elements of a head. */
-    head_size: 64 | 128;
+    head_size: DecodeLoopWorkHeadSize;
     /** Elements between the matrices of the feed-forward network. */
     feed_forward: number;
     /** Tokens of the vocabulary. */
     vocabulary: number;
     /** Type of weights and activations. */
-    dtype: 'fp32' | 'bf16';
+    dtype: DecodeLoopWorkDtype;
     kind: 'training_step';
     /** Tokens of a sequence. */
     sequence_length: number;
@@ -9889,8 +10106,10 @@ export interface TrainingStepWork {
     /** Micro-batches of a step. */
     accumulation_steps?: number;
     /** Recomputation of the activations of a layer in the backward pass. */
-    recomputation?: 'none' | 'full';
+    recomputation?: TrainingStepWorkRecomputation;
 }
+
+export type TrainingStepWorkRecomputation = 'none' | 'full';
 
 /** A training run. One of the three totals sets its length. */
 export interface TrainingWorkloadInput {
@@ -10036,7 +10255,7 @@ export interface UnplacedFleetWorkload {
      * Reason of the pool where the workload comes closest, in the order configuration, price, deadline,
      * devices and budget.
      */
-    reason: 'configuration' | 'price' | 'deadline' | 'devices' | 'budget';
+    reason: FleetPoolReasonReason;
     /** Reasons by pool. */
     pools: Array<FleetPoolReason>;
     /**
@@ -10344,8 +10563,10 @@ export interface WebhookDisabledEvent {
     /** Description of the webhook. */
     description?: string;
     /** Reason: its receiver answered with 410, or every attempt of five days has failed. */
-    reason: 'GONE' | 'FAILING';
+    reason: WebhookDisabledEventReason;
 }
+
+export type WebhookDisabledEventReason = 'GONE' | 'FAILING';
 
 /** Message about a webhook that the service has disabled. */
 export interface WebhookDisabledMessage {

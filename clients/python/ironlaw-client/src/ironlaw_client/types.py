@@ -88,6 +88,10 @@ class Accelerator(TypedDict):
     """Emissions of making one accelerator."""
 
 
+AcceleratorName: TypeAlias = "str"
+"""The id of a catalog row, or one of its aliases. Case does not matter."""
+
+
 class AcceleratorPage(TypedDict):
     """A page of accelerators."""
 
@@ -448,29 +452,7 @@ class AdaptationInput(TypedDict):
     rank: NotRequired[int]
     """Rank of the low-rank matrices (default 16), or width of an adapter's bottleneck (default 64)."""
 
-    target_modules: NotRequired[
-        list[
-            Literal[
-                "all_linear",
-                "query",
-                "key",
-                "value",
-                "output",
-                "gate",
-                "up",
-                "down",
-                "expert_gate",
-                "expert_up",
-                "expert_down",
-                "query_down",
-                "query_up",
-                "key_value_down",
-                "key_value_up",
-                "query_key_value_gate",
-                "input",
-            ]
-        ]
-    ]
+    target_modules: NotRequired[list[AdaptationInputTargetModules]]
     """Matrices that get low-rank ones. Defaults to query and value, for qlora to all_linear."""
 
     base_weights: NotRequired[FrozenWeightFormat]
@@ -481,6 +463,8 @@ class AdaptationInput(TypedDict):
     virtual_tokens: NotRequired[int]
     """Virtual tokens of prompt tuning, prefix tuning and scale. Defaults to 20."""
 
+
+AdaptationInputTargetModules: TypeAlias = "Literal['all_linear', 'query', 'key', 'value', 'output', 'gate', 'up', 'down', 'expert_gate', 'expert_up', 'expert_down', 'query_down', 'query_up', 'key_value_down', 'key_value_up', 'query_key_value_gate', 'input']"
 
 AdaptationKind: TypeAlias = "Literal['full', 'lora', 'qlora', 'dora', 'prompt', 'prefix', 'adapter', 'scale']"
 """Parameters that are trained: all, or small ones beside frozen weights."""
@@ -981,8 +965,11 @@ class ApprovalLinkDetails(TypedDict):
     revoked_at: NotRequired[str]
     """Time at which the link was revoked."""
 
-    state: Literal["open", "used", "revoked", "expired", "ended"]
+    state: ApprovalLinkDetailsState
     """State of the link. `ended` if the step that it was made for has ended without it."""
+
+
+ApprovalLinkDetailsState: TypeAlias = "Literal['open', 'used', 'revoked', 'expired', 'ended']"
 
 
 class ApprovalLinkList(TypedDict):
@@ -1002,18 +989,7 @@ class ApprovalLinkRequest(TypedDict):
 class ApprovalMessage(TypedDict):
     """Message about an approval."""
 
-    type: Literal[
-        "approval.requested",
-        "approval.escalated",
-        "approval.due_soon",
-        "approval.approved",
-        "approval.rejected",
-        "approval.expired",
-        "approval.cancelled",
-        "approval.superseded",
-        "approval.closed",
-        "approval.commented",
-    ]
+    type: ApprovalMessageType
     """Type of the event."""
 
     timestamp: str
@@ -1021,6 +997,9 @@ class ApprovalMessage(TypedDict):
 
     data: ApprovalEvent
     """Members of the event."""
+
+
+ApprovalMessageType: TypeAlias = "Literal['approval.requested', 'approval.escalated', 'approval.due_soon', 'approval.approved', 'approval.rejected', 'approval.expired', 'approval.cancelled', 'approval.superseded', 'approval.closed', 'approval.commented']"
 
 
 class ApprovalPage(TypedDict):
@@ -1249,7 +1228,7 @@ class Architecture(TypedDict):
     heads: NotRequired[list[ArchitectureHead]]
     """Layers that turn the last hidden state into answers."""
 
-    tied: NotRequired[list[Literal["language_model", "classifier", "pooler"]]]
+    tied: NotRequired[list[ArchitectureTied]]
     """Heads whose weight is the token table itself."""
 
 
@@ -1268,17 +1247,20 @@ class ArchitectureEmbeddings(TypedDict):
     token_type_count: NotRequired[int]
     """Number of learned token types, if there are any."""
 
-    norm: NotRequired[Literal["none", "rms", "layer"]]
+    norm: NotRequired[ArchitectureEmbeddingsNorm]
     """Norm over the sum of the tables."""
 
     dropout: NotRequired[bool]
     """True if the sum passes a dropout in training."""
 
 
+ArchitectureEmbeddingsNorm: TypeAlias = "Literal['none', 'rms', 'layer']"
+
+
 class ArchitectureHead(TypedDict):
     """A layer that turns the last hidden state into an answer."""
 
-    kind: Literal["language_model", "classifier", "pooler"]
+    kind: ArchitectureTied
     """Kind of answer: logits over a vocabulary (`language_model`), scores (`classifier`), or the product
     of a square matrix and one token of the sequence (`pooler`).
     """
@@ -1295,8 +1277,11 @@ class ArchitectureHead(TypedDict):
     second_bias: NotRequired[bool]
     """True if it has the copy of its bias that an untied BERT head keeps."""
 
-    per: NotRequired[Literal["token", "sequence"]]
+    per: NotRequired[ArchitectureHeadPer]
     """Unit that is answered for: each token or each sequence."""
+
+
+ArchitectureHeadPer: TypeAlias = "Literal['token', 'sequence']"
 
 
 class ArchitectureInputShape(TypedDict):
@@ -1305,17 +1290,7 @@ class ArchitectureInputShape(TypedDict):
     name: str
     """Name of the input within the model."""
 
-    kind: Literal[
-        "tokens",
-        "source_tokens",
-        "queries",
-        "image",
-        "video",
-        "audio",
-        "latent",
-        "dense_features",
-        "sparse_features",
-    ]
+    kind: ArchitectureInputShapeKind
     """Kind of input. `tokens` are those of the decoder or of the only encoder, `source_tokens` those of an
     encoder that others read, `queries` are learned.
     """
@@ -1344,6 +1319,9 @@ class ArchitectureInputShape(TypedDict):
     """Frames of the sample for each latent frame after the first, as causal video autoencoders count."""
 
 
+ArchitectureInputShapeKind: TypeAlias = "Literal['tokens', 'source_tokens', 'queries', 'image', 'video', 'audio', 'latent', 'dense_features', 'sparse_features']"
+
+
 class ArchitectureModel(TypedDict):
     """A model given by its layers."""
 
@@ -1352,6 +1330,8 @@ class ArchitectureModel(TypedDict):
     architecture: Architecture
     """Layers with shapes."""
 
+
+ArchitectureTied: TypeAlias = "Literal['language_model', 'classifier', 'pooler']"
 
 ArrivalsInput: TypeAlias = "PoissonArrivals | UniformArrivals | TraceArrivals"
 
@@ -1404,7 +1384,7 @@ class AttentionLayer(TypedDict):
     cross_size: NotRequired[int]
     """Width of the other sequence that keys and values are read from; absent for self-attention."""
 
-    key_value: NotRequired[Literal["own", "key_as_value", "shared"]]
+    key_value: NotRequired[AttentionLayerKeyValue]
     """Source of keys and values: projections of their own (`own`), the keys as values too
     (`key_as_value`), or those of an earlier layer, which are read again without projections or a cache
     (`shared`).
@@ -1419,13 +1399,13 @@ class AttentionLayer(TypedDict):
     output_bias: NotRequired[bool]
     """True if a learned vector is added to the output."""
 
-    query_key_norm: NotRequired[Literal["none", "head", "projection"]]
+    query_key_norm: NotRequired[AttentionLayerQueryKeyNorm]
     """Norm of queries and keys, over each head or over the whole projection."""
 
     query_key_norm_shift: NotRequired[bool]
     """True if the norm of queries and keys has a shift beside its scale."""
 
-    gate: NotRequired[Literal["none", "head", "element"]]
+    gate: NotRequired[AttentionLayerGate]
     """Projection that scales the output, by head or by element."""
 
     gate_bias: NotRequired[bool]
@@ -1449,15 +1429,22 @@ class AttentionLayer(TypedDict):
     """Number of times that the layer stands in a row."""
 
 
+AttentionLayerGate: TypeAlias = "Literal['none', 'head', 'element']"
+
+AttentionLayerKeyValue: TypeAlias = "Literal['own', 'key_as_value', 'shared']"
+
+AttentionLayerQueryKeyNorm: TypeAlias = "Literal['none', 'head', 'projection']"
+
+
 class AttentionWork(TypedDict):
     """Softmax(Q K^T / sqrt(d)) V of random numbers: a prompt, or one query a sequence over a cache."""
 
     kind: Literal["attention"]
 
-    phase: Literal["prefill", "decode"]
+    phase: AttentionWorkPhase
     """`prefill` is causal and its queries are as many as the context, `decode` has one query a sequence."""
 
-    back_end: Literal["own", "flash", "efficient", "cudnn", "math"]
+    back_end: AttentionWorkBackEnd
     """The worker's own kernel, or one of those of PyTorch's scaled_dot_product_attention."""
 
     dtype: FloatPrecision
@@ -1472,11 +1459,18 @@ class AttentionWork(TypedDict):
     kv_heads: int
     """Heads of keys and values; each serves query_heads / kv_heads heads of a query."""
 
-    head_size: Literal[64, 128, 256]
+    head_size: AttentionWorkHeadSize
     """Elements of a head."""
 
     context_tokens: int
     """Keys of a sequence."""
+
+
+AttentionWorkBackEnd: TypeAlias = "Literal['own', 'flash', 'efficient', 'cudnn', 'math']"
+
+AttentionWorkHeadSize: TypeAlias = "Literal[64, 128, 256]"
+
+AttentionWorkPhase: TypeAlias = "Literal['prefill', 'decode']"
 
 
 class AuditDeviation(TypedDict):
@@ -1633,13 +1627,16 @@ class AutoencoderInput(TypedDict):
     model: ModelReference
     """Model of encoder and decoder. Its decoder runs once a picture."""
 
-    precision: NotRequired[Literal["fp32", "tf32", "fp16", "bf16"]]
+    precision: NotRequired[AutoencoderInputPrecision]
     """Format that the autoencoder multiplies in. Defaults to 16 bit. The autoencoder of Stable Diffusion
     XL overflows there and needs tf32.
     """
 
     tile_pixels: NotRequired[int]
     """Side of the tiles that a picture is decoded in, to save memory. Defaults to the whole picture."""
+
+
+AutoencoderInputPrecision: TypeAlias = "Literal['fp32', 'tf32', 'fp16', 'bf16']"
 
 
 class BackgroundJob(TypedDict):
@@ -1721,13 +1718,16 @@ class BaselineLoadSeries(TypedDict):
     starts_at: str
     """Start of the first interval."""
 
-    interval_minutes: Literal[5, 15, 30, 60]
+    interval_minutes: BaselineLoadSeriesIntervalMinutes
     """Length of each interval, in minutes."""
 
     kw: list[float]
     """Mean power of each interval at the meter. The series covers every billing period in which the run
     takes place.
     """
+
+
+BaselineLoadSeriesIntervalMinutes: TypeAlias = "Literal[5, 15, 30, 60]"
 
 
 class BatchingInput(TypedDict):
@@ -1867,7 +1867,7 @@ class BenchmarkComparisonRun(TypedDict):
     has_clocks: bool
     """True if the clocks of both runs are known, so that times are compared in cycles too."""
 
-    verdict: Literal["slower", "same", "faster", "lower", "higher", "ambiguous"]
+    verdict: BenchmarkComparisonRunVerdict
     """Verdict on the run: `slower` or `faster` where the samples from minimum to upper quartile lie apart,
     in time and in cycles; `same` where each median lies among the samples of the other; otherwise
     `ambiguous`. For readings, `lower` or `higher`.
@@ -1875,6 +1875,11 @@ class BenchmarkComparisonRun(TypedDict):
 
     relative_change: NotRequired[float]
     """Value divided by that of the baseline, minus 1."""
+
+
+BenchmarkComparisonRunVerdict: TypeAlias = (
+    "Literal['slower', 'same', 'faster', 'lower', 'higher', 'ambiguous']"
+)
 
 
 class BenchmarkFigure(TypedDict):
@@ -1951,7 +1956,7 @@ class BenchmarkMeasurement(TypedDict):
     data: str
     """Distribution of the input, such as normal(0, 1)."""
 
-    timer: Literal["cuda_event", "host_clock", "nvml"]
+    timer: BenchmarkMeasurementTimer
     """Timer of the samples."""
 
     warmup_seconds: float
@@ -1960,7 +1965,7 @@ class BenchmarkMeasurement(TypedDict):
     warmup_iterations: int
     """Number of executions of the warm-up."""
 
-    stop_reason: Literal["spread", "time_limit", "sample_limit", "single"]
+    stop_reason: BenchmarkMeasurementStopReason
     """Reason that there are no more samples."""
 
     algorithm: NotRequired[str]
@@ -2006,7 +2011,13 @@ class BenchmarkMeasurement(TypedDict):
     telemetry: NotRequired[DeviceTelemetry]
 
 
+BenchmarkMeasurementStopReason: TypeAlias = "Literal['spread', 'time_limit', 'sample_limit', 'single']"
+
+BenchmarkMeasurementTimer: TypeAlias = "Literal['cuda_event', 'host_clock', 'nvml']"
+
 BenchmarkMetric: TypeAlias = "Literal['flops_per_second', 'bytes_per_second', 'seconds', 'bytes', 'watts']"
+
+BenchmarkName: TypeAlias = "str"
 
 
 class BenchmarkProgress(TypedDict):
@@ -2015,7 +2026,7 @@ class BenchmarkProgress(TypedDict):
     benchmark: str
     """Name of the benchmark."""
 
-    state: Literal["waiting", "running", "done", "failed", "skipped"]
+    state: BenchmarkProgressState
     """State of the benchmark."""
 
     repeat: NotRequired[int]
@@ -2025,10 +2036,13 @@ class BenchmarkProgress(TypedDict):
     """Figure of the benchmark, or the reason that there is none."""
 
 
+BenchmarkProgressState: TypeAlias = "Literal['waiting', 'running', 'done', 'failed', 'skipped']"
+
+
 class BenchmarkRegression(TypedDict):
     """A figure that is worse than those before it on its node, or than those of equal nodes."""
 
-    against: Literal["earlier_runs", "other_nodes"]
+    against: BenchmarkRegressionAgainst
     """Figures that it is compared with: earlier runs of the node, or other nodes with equal hardware."""
 
     benchmark: str
@@ -2077,6 +2091,9 @@ class BenchmarkRegression(TypedDict):
     """True if both clocks are known, so that a lower clock can be told from slower work."""
 
 
+BenchmarkRegressionAgainst: TypeAlias = "Literal['earlier_runs', 'other_nodes']"
+
+
 class BenchmarkRegressionEvent(TypedDict):
     """Benchmark that measures worse than before, or worse than on equal nodes."""
 
@@ -2089,7 +2106,7 @@ class BenchmarkRegressionEvent(TypedDict):
     metric: str
     """Metric of the benchmark."""
 
-    against: Literal["earlier_runs", "other_nodes"]
+    against: BenchmarkRegressionAgainst
     """Results that it is compared with: earlier ones of the node, or those of nodes with equal hardware."""
 
     relative_change: float
@@ -2584,7 +2601,7 @@ class BlockLayer(TypedDict):
     streams).
     """
 
-    per: NotRequired[Literal["position", "sample"]]
+    per: NotRequired[BlockLayerPer]
     """Unit that it runs for: each position, or each sample once, such as a time embedding."""
 
     unit: NotRequired[bool]
@@ -2593,23 +2610,31 @@ class BlockLayer(TypedDict):
     """
 
 
+BlockLayerPer: TypeAlias = "Literal['position', 'sample']"
+
+
 class Bottleneck(TypedDict):
     """Limit of the speed. `axis` is the axis of data, algorithm and machine."""
 
-    bound: Literal["compute", "memory", "communication", "waiting", "host", "data"]
+    bound: BottleneckBound
     """The limit that sets most of the time."""
 
-    axis: Literal["algorithm", "machine", "data"]
+    axis: BottleneckAxis
     """Place to look for a remedy."""
 
     advice: list[EstimateAdvice]
     """Changes worth trying."""
 
 
+BottleneckAxis: TypeAlias = "Literal['algorithm', 'machine', 'data']"
+
+BottleneckBound: TypeAlias = "Literal['compute', 'memory', 'communication', 'waiting', 'host', 'data']"
+
+
 class BreakEven(TypedDict):
     """Point at which a purchase has paid for itself against the rent, under the named assumptions."""
 
-    counts: list[Literal["purchase", "running_costs", "financing", "electricity"]]
+    counts: list[BreakEvenCounts]
     """Costs that are set against the rent. Running costs are maintenance, staff and space."""
 
     utilization: float
@@ -2620,6 +2645,9 @@ class BreakEven(TypedDict):
 
     months: NotRequired[QuantityEstimate]
     """Months (730.5 hours) until the purchase has paid for itself."""
+
+
+BreakEvenCounts: TypeAlias = "Literal['purchase', 'running_costs', 'financing', 'electricity']"
 
 
 class Budget(TypedDict):
@@ -2776,7 +2804,7 @@ class BudgetEvent(TypedDict):
 class BudgetMessage(TypedDict):
     """Message about a budget."""
 
-    type: Literal["budget.threshold_reached", "budget.exceeded"]
+    type: BudgetMessageType
     """Type of the event."""
 
     timestamp: str
@@ -2784,6 +2812,9 @@ class BudgetMessage(TypedDict):
 
     data: BudgetEvent
     """Members of the event."""
+
+
+BudgetMessageType: TypeAlias = "Literal['budget.threshold_reached', 'budget.exceeded']"
 
 
 class BudgetPage(TypedDict):
@@ -2929,7 +2960,7 @@ class CacheStreamWork(TypedDict):
 
     kind: Literal["cache_stream"]
 
-    pattern: Literal["read", "copy"]
+    pattern: CacheStreamWorkPattern
     """Access to the array."""
 
     array_bytes: int
@@ -2937,6 +2968,9 @@ class CacheStreamWork(TypedDict):
 
     passes: int
     """Times that one execution goes over it."""
+
+
+CacheStreamWorkPattern: TypeAlias = "Literal['read', 'copy']"
 
 
 class CalibratedFigure(TypedDict):
@@ -2972,7 +3006,7 @@ class CalibratedFigure(TypedDict):
     method: NotRequired[str]
     """Derivation of the figure from the measurements."""
 
-    benchmarks: NotRequired[list[str]]
+    benchmarks: NotRequired[list[BenchmarkName]]
     """Names of the benchmarks."""
 
     result_ids: NotRequired[list[str]]
@@ -3293,7 +3327,7 @@ class CheckpointEstimate(TypedDict):
 class CheckpointingInput(TypedDict):
     """Interval and method of saving the training state."""
 
-    mode: NotRequired[Literal["synchronous", "asynchronous", "none"]]
+    mode: NotRequired[CheckpointingInputMode]
     """`synchronous` if training waits until the checkpoint is written, `asynchronous` if it waits only
     until the checkpoint is copied to the host, `none` if the run saves nothing.
     """
@@ -3320,6 +3354,9 @@ class CheckpointingInput(TypedDict):
 
     stall_seconds: NotRequired[float]
     """Measured time that training stops for a checkpoint."""
+
+
+CheckpointingInputMode: TypeAlias = "Literal['synchronous', 'asynchronous', 'none']"
 
 
 class Citation(TypedDict):
@@ -3407,11 +3444,14 @@ class CoincidentPeakCharge(TypedDict):
     sets: list[CoincidentPeakSet]
     """Sets of peak intervals, each with its price."""
 
-    statistic: NotRequired[Literal["max", "mean"]]
+    statistic: NotRequired[CoincidentPeakChargeStatistic]
     """Statistic of the demands in a set that is billed."""
 
     in_following_year: NotRequired[bool]
     """True if it is billed in the calendar year after the peaks."""
+
+
+CoincidentPeakChargeStatistic: TypeAlias = "Literal['max', 'mean']"
 
 
 class CoincidentPeakSet(TypedDict):
@@ -3466,9 +3506,7 @@ class CollectiveWork(TypedDict):
 
     kind: Literal["collective"]
 
-    operation: Literal[
-        "all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "send_receive"
-    ]
+    operation: CollectiveWorkOperation
     """Operation of the collective."""
 
     devices: int
@@ -3477,8 +3515,15 @@ class CollectiveWork(TypedDict):
     payload_bytes: int
     """Payload as nccl-tests counts it: bytes of a device after a gather, before all others."""
 
-    algorithm: NotRequired[Literal["default", "ring", "tree", "nvls"]]
+    algorithm: NotRequired[CollectiveWorkAlgorithm]
     """Algorithm that the library is told to use."""
+
+
+CollectiveWorkAlgorithm: TypeAlias = "Literal['default', 'ring', 'tree', 'nvls']"
+
+CollectiveWorkOperation: TypeAlias = (
+    "Literal['all_reduce', 'all_gather', 'reduce_scatter', 'all_to_all', 'broadcast', 'send_receive']"
+)
 
 
 class CommitmentTerms(TypedDict):
@@ -3517,7 +3562,7 @@ class ConstantDemand(TypedDict):
     ends_at: str
     """End of the last interval, as a time of the same kind as the start."""
 
-    interval_minutes: NotRequired[Literal[5, 15, 30, 60]]
+    interval_minutes: NotRequired[BaselineLoadSeriesIntervalMinutes]
     """Length of each interval, in minutes."""
 
     kw: float
@@ -3907,8 +3952,11 @@ class CostLine(TypedDict):
     source: str
     """Source of the price."""
 
-    category: NotRequired[Literal["usage", "purchase", "tax", "credit"]]
+    category: NotRequired[CostLineCategory]
     """Category of the charge (ChargeCategory of FOCUS). Usage if absent."""
+
+
+CostLineCategory: TypeAlias = "Literal['usage', 'purchase', 'tax', 'credit']"
 
 
 class CostQuoteRequest(TypedDict):
@@ -3938,7 +3986,7 @@ class DataPipelineEstimate(TypedDict):
     stages: list[DataPipelineStage]
     """Stages whose figures are given, and compute."""
 
-    slowest: Literal["storage", "preprocessing", "transfer", "compute"]
+    slowest: DataPipelineEstimateSlowest
     """Stage that takes longest."""
 
     exposed_seconds: QuantityEstimate
@@ -3961,6 +4009,9 @@ class DataPipelineEstimate(TypedDict):
 
     epochs: NotRequired[float]
     """Number of times that the run reads the dataset."""
+
+
+DataPipelineEstimateSlowest: TypeAlias = "Literal['storage', 'preprocessing', 'transfer', 'compute']"
 
 
 class DataPipelineInput(TypedDict):
@@ -4003,7 +4054,7 @@ class DataPipelineInput(TypedDict):
 class DataPipelineStage(TypedDict):
     """One stage of the data pipeline."""
 
-    name: Literal["storage", "preprocessing", "transfer", "compute"]
+    name: DataPipelineEstimateSlowest
     """Name of the stage."""
 
     seconds: QuantityEstimate
@@ -4025,7 +4076,7 @@ class DecodeLoopWork(TypedDict):
     kv_heads: int
     """Heads of keys and values."""
 
-    head_size: Literal[64, 128]
+    head_size: DecodeLoopWorkHeadSize
     """Elements of a head."""
 
     feed_forward: int
@@ -4034,7 +4085,7 @@ class DecodeLoopWork(TypedDict):
     vocabulary: int
     """Tokens of the vocabulary."""
 
-    dtype: Literal["fp32", "bf16"]
+    dtype: DecodeLoopWorkDtype
     """Type of weights and activations."""
 
     kind: Literal["decode_loop"]
@@ -4050,6 +4101,11 @@ class DecodeLoopWork(TypedDict):
 
     uses_graph: NotRequired[bool]
     """True if the launches of a step are replayed from a graph."""
+
+
+DecodeLoopWorkDtype: TypeAlias = "Literal['fp32', 'bf16']"
+
+DecodeLoopWorkHeadSize: TypeAlias = "Literal[64, 128]"
 
 
 class DemandCharge(TypedDict):
@@ -4091,10 +4147,10 @@ class DemandCharge(TypedDict):
     on_distinct_days: NotRequired[bool]
     """True if each of these demands is of another local day."""
 
-    span: NotRequired[Literal["billing_period", "calendar_year"]]
+    span: NotRequired[DemandChargeSpan]
     """Time over which a peak is the highest; the peak of a calendar year is charged once."""
 
-    pricing: NotRequired[Literal["marginal", "bracket", "bracket_amount"]]
+    pricing: NotRequired[DemandChargePricing]
     """Method by which tiers price a demand: each tier prices the part within it (`marginal`), the whole
     demand has the price of the tier that it falls in (`bracket`), or that price is the amount
     (`bracket_amount`).
@@ -4108,6 +4164,11 @@ class DemandCharge(TypedDict):
 
     minimum: NotRequired[str]
     """Least decimal amount of the charge in a period."""
+
+
+DemandChargePricing: TypeAlias = "Literal['marginal', 'bracket', 'bracket_amount']"
+
+DemandChargeSpan: TypeAlias = "Literal['billing_period', 'calendar_year']"
 
 
 class DemandDeterminants(TypedDict):
@@ -4167,7 +4228,7 @@ class DemandRule(TypedDict):
     ends_at: str
     """End of the last interval, as a time of the same kind as the start."""
 
-    interval_minutes: NotRequired[Literal[5, 15, 30, 60]]
+    interval_minutes: NotRequired[BaselineLoadSeriesIntervalMinutes]
     """Length of each interval, in minutes."""
 
     base_kw: NotRequired[float]
@@ -4220,7 +4281,7 @@ class DemandSeries(TypedDict):
     starts_at: str
     """Start of the first interval. Without an offset from UTC it is on the local clock."""
 
-    interval_minutes: NotRequired[Literal[5, 15, 30, 60]]
+    interval_minutes: NotRequired[BaselineLoadSeriesIntervalMinutes]
     """Length of each interval, in minutes."""
 
     kw: list[float]
@@ -4306,7 +4367,7 @@ class DeviceTelemetry(TypedDict):
 class DiffusionInput(TypedDict):
     """Sampling of a picture or a video. The model of the request is the denoiser."""
 
-    sampler: NotRequired[Literal["ddpm", "ddim", "dpm_solver", "euler", "heun"]]
+    sampler: NotRequired[DiffusionInputSampler]
     """Sampler, which sets the usual number of steps. `heun` evaluates the denoiser twice in each step but
     the last.
     """
@@ -4316,7 +4377,7 @@ class DiffusionInput(TypedDict):
     and 18 for heun.
     """
 
-    guidance: NotRequired[Literal["classifier_free", "none"]]
+    guidance: NotRequired[DiffusionInputGuidance]
     """Guidance of the sampling. Classifier-free guidance evaluates the denoiser with and without the
     prompt. Use `none` for a model that guidance was distilled into, such as Flux.
     """
@@ -4332,6 +4393,11 @@ class DiffusionInput(TypedDict):
 
     autoencoder: NotRequired[AutoencoderInput]
     """Autoencoder of the latents. Without it the time to decode them is left out."""
+
+
+DiffusionInputGuidance: TypeAlias = "Literal['classifier_free', 'none']"
+
+DiffusionInputSampler: TypeAlias = "Literal['ddpm', 'ddim', 'dpm_solver', 'euler', 'heun']"
 
 
 class DisaggregatedPoolEstimate(TypedDict):
@@ -4403,10 +4469,13 @@ class DisaggregationInput(TypedDict):
     the link inside a node if all replicas are in one node.
     """
 
-    transfer: NotRequired[Literal["by_layer", "whole"]]
+    transfer: NotRequired[DisaggregationInputTransfer]
     """`by_layer` if the cache of a layer is sent while later layers compute, `whole` if all of it is sent
     after the last.
     """
+
+
+DisaggregationInputTransfer: TypeAlias = "Literal['by_layer', 'whole']"
 
 
 class DiscardedSamples(TypedDict):
@@ -4424,7 +4493,7 @@ class DivergenceWork(TypedDict):
 
     kind: Literal["divergence"]
 
-    paths: Literal[1, 2, 4, 8, 16, 32]
+    paths: DivergenceWorkPaths
     """Ways among the threads of a warp. They run one after the other, so the rate falls with their number."""
 
     steps: int
@@ -4433,6 +4502,8 @@ class DivergenceWork(TypedDict):
     threads: int
     """Threads of one execution."""
 
+
+DivergenceWorkPaths: TypeAlias = "Literal[1, 2, 4, 8, 16, 32]"
 
 EfficiencyInput: TypeAlias = "ModelledEfficiency | AssumedEfficiency | CalibrationEfficiency"
 
@@ -4453,7 +4524,7 @@ class EgressInput(TypedDict):
 class ElectricityBill(TypedDict):
     """The electricity bill: a line for each kind of equipment at a flat price, else those of the tariff."""
 
-    allocation: NotRequired[Literal["incremental", "standalone"]]
+    allocation: NotRequired[ElectricityBillAllocation]
     """Share of the bill that is answered, under a tariff: what the run adds, or the run by itself."""
 
     lines: list[ElectricityBillLine]
@@ -4464,6 +4535,9 @@ class ElectricityBill(TypedDict):
 
     total: NotRequired[MoneyQuantity]
     """Sum of the charges."""
+
+
+ElectricityBillAllocation: TypeAlias = "Literal['incremental', 'standalone']"
 
 
 class ElectricityBillLine(TypedDict):
@@ -4487,22 +4561,10 @@ class ElectricityBillLine(TypedDict):
     source: str
     """Source of the price."""
 
-    category: NotRequired[Literal["usage", "purchase", "tax", "credit"]]
+    category: NotRequired[CostLineCategory]
     """Category of the charge (ChargeCategory of FOCUS). Usage if absent."""
 
-    kind: NotRequired[
-        Literal[
-            "fixed",
-            "energy",
-            "demand",
-            "overrun",
-            "coincident_peak",
-            "reactive",
-            "minimum",
-            "percentage",
-            "tax",
-        ]
-    ]
+    kind: NotRequired[ElectricityBillLineKind]
     """Kind of the charge."""
 
     billing_period: NotRequired[BillingPeriod]
@@ -4524,10 +4586,13 @@ class ElectricityBillLine(TypedDict):
     """True if the charge falls in a billing period after the run, because of a peak of the run."""
 
 
+ElectricityBillLineKind: TypeAlias = "Literal['fixed', 'energy', 'demand', 'overrun', 'coincident_peak', 'reactive', 'minimum', 'percentage', 'tax']"
+
+
 class ElectricityContract(TypedDict):
     """Electricity that is bought at an intensity of its own."""
 
-    kind: Literal["power_purchase_agreement", "certificate", "supplier", "green_tariff"]
+    kind: ElectricityContractKind
     """Instrument by which the electricity is bought."""
 
     share: float
@@ -4543,6 +4608,11 @@ class ElectricityContract(TypedDict):
     """Document that states the figure."""
 
 
+ElectricityContractKind: TypeAlias = (
+    "Literal['power_purchase_agreement', 'certificate', 'supplier', 'green_tariff']"
+)
+
+
 class ElectricityPriceInput(TypedDict):
     """Price of electricity: a flat price, or a tariff with the data that its bill depends on."""
 
@@ -4555,7 +4625,7 @@ class ElectricityPriceInput(TypedDict):
     tariff: NotRequired[TariffTerms]
     """Terms of a tariff that is not in the catalog."""
 
-    allocation: NotRequired[Literal["incremental", "standalone"]]
+    allocation: NotRequired[ElectricityBillAllocation]
     """Allocation of the bill: the amount that the run adds to the bill of the baseline load
     (`incremental`), or the bill of the run alone for every billing period in which it runs
     (`standalone`). Defaults to incremental if a baseline load is given, else to standalone.
@@ -4577,10 +4647,13 @@ class ElectricityPriceInput(TypedDict):
     price_factor: NotRequired[float]
     """Factor of the price, or of each charge of the tariff, for prices that move."""
 
-    metering_side: NotRequired[Literal["primary", "secondary"]]
+    metering_side: NotRequired[ElectricityPriceInputMeteringSide]
     """Side of the transformer that the meter is on. A tariff may add the loss of the transformer to the
     reading of a secondary meter.
     """
+
+
+ElectricityPriceInputMeteringSide: TypeAlias = "Literal['primary', 'secondary']"
 
 
 class EmbeddingTableLayer(TypedDict):
@@ -4633,7 +4706,7 @@ class EmbodiedEmissionsInput(TypedDict):
 class EmbodiedEmissionsLine(TypedDict):
     """Embodied emissions of machines of one kind."""
 
-    name: Literal["accelerators", "servers"]
+    name: EmbodiedEmissionsLineName
     """Kind of machine. Servers are counted without their accelerators."""
 
     kg_co2e: QuantityEstimate
@@ -4642,6 +4715,8 @@ class EmbodiedEmissionsLine(TypedDict):
     source: str
     """Source of the assessment."""
 
+
+EmbodiedEmissionsLineName: TypeAlias = "Literal['accelerators', 'servers']"
 
 EmissionAccounting: TypeAlias = "Literal['generation', 'life_cycle', 'provider', 'unstated']"
 
@@ -4705,11 +4780,14 @@ class EnergyCharge(TypedDict):
     periods: list[TariffPricePeriod]
     """Prices by the time of use."""
 
-    accumulation: NotRequired[Literal["per_period", "all_periods_in_time_order"]]
+    accumulation: NotRequired[EnergyChargeAccumulation]
     """Energy that fills the tiers."""
 
     billing_demand_of: NotRequired[str]
     """Demand charge whose billing demand scales hours of use. Defaults to the peak of the billing period."""
+
+
+EnergyChargeAccumulation: TypeAlias = "Literal['per_period', 'all_periods_in_time_order']"
 
 
 class EnergyEquivalent(TypedDict):
@@ -4750,7 +4828,7 @@ class EnergyEstimate(TypedDict):
 class EnergyUseLine(TypedDict):
     """The energy of one kind of equipment."""
 
-    name: Literal["accelerators", "hosts", "fans", "power_supplies", "fabric", "measured"]
+    name: EnergyUseLineName
     """Kind of equipment. `measured` is all equipment of a measured run."""
 
     it_kwh: NotRequired[QuantityEstimate]
@@ -4761,6 +4839,11 @@ class EnergyUseLine(TypedDict):
 
     source: str
     """Source of the figure."""
+
+
+EnergyUseLineName: TypeAlias = (
+    "Literal['accelerators', 'hosts', 'fans', 'power_supplies', 'fabric', 'measured']"
+)
 
 
 class EnrolmentToken(TypedDict):
@@ -4830,13 +4913,18 @@ class EstimateDefault(TypedDict):
     value: str
     """Value that the answer holds for."""
 
-    rule: Literal["published", "reference_system", "framework", "engine", "search", "service"]
+    rule: EstimateDefaultRule
     """Rule that fills the member: the publication of the model, the reference system of the accelerator,
     the default of the framework or engine, the search, or the default of the service.
     """
 
     detail: str
     """Reason for the value."""
+
+
+EstimateDefaultRule: TypeAlias = (
+    "Literal['published', 'reference_system', 'framework', 'engine', 'search', 'service']"
+)
 
 
 class EstimateEvidence(TypedDict):
@@ -4877,19 +4965,7 @@ class EstimateSource(TypedDict):
     pointer: str
     """JSON Pointer of the member of the request that it stands for."""
 
-    kind: Literal[
-        "model",
-        "accelerator",
-        "link",
-        "offer",
-        "tariff",
-        "grid",
-        "site",
-        "exchange_rate",
-        "token_price",
-        "hardware_price",
-        "reference_curve",
-    ]
+    kind: EstimateSourceKind
     """Kind of the row."""
 
     id: str
@@ -4906,6 +4982,9 @@ class EstimateSource(TypedDict):
 
     citation: str
     """Citation of the source of its values."""
+
+
+EstimateSourceKind: TypeAlias = "Literal['model', 'accelerator', 'link', 'offer', 'tariff', 'grid', 'site', 'exchange_rate', 'token_price', 'hardware_price', 'reference_curve']"
 
 
 class EvaluatedExchangeRate(TypedDict):
@@ -5211,7 +5290,7 @@ class ExternalToolWork(TypedDict):
 
     kind: Literal["external_tool"]
 
-    tool: Literal["nvbandwidth", "nccl_tests", "dcgm"]
+    tool: ExternalToolWorkTool
     """Tool that runs: a fixed name, looked up on the path."""
 
     test: str
@@ -5219,6 +5298,9 @@ class ExternalToolWork(TypedDict):
 
     transfer_bytes: int
     """Payload."""
+
+
+ExternalToolWorkTool: TypeAlias = "Literal['nvbandwidth', 'nccl_tests', 'dcgm']"
 
 
 class FeedForwardLayer(TypedDict):
@@ -5244,7 +5326,7 @@ class FeedForwardLayer(TypedDict):
     activation_parameters: NotRequired[int]
     """Number of learned scalars of the activation function."""
 
-    activation: NotRequired[Literal["smooth", "relu", "quick_gelu", "gelu_new"]]
+    activation: NotRequired[FeedForwardLayerActivation]
     """Activation function: one operator whose backward pass needs its input (`smooth`) or only its result
     (`relu`), or several operators, as PyTorch's classes write it out, each of which keeps a tensor of
     its own (`quick_gelu`, `gelu_new`).
@@ -5260,12 +5342,15 @@ class FeedForwardLayer(TypedDict):
     """Number of times that the layer stands in a row."""
 
 
+FeedForwardLayerActivation: TypeAlias = "Literal['smooth', 'relu', 'quick_gelu', 'gelu_new']"
+
+
 class FftWork(TypedDict):
     """Complex transforms, of as many points in each dimension."""
 
     kind: Literal["fft"]
 
-    dtype: Literal["fp16", "fp32", "fp64"]
+    dtype: FftWorkDtype
     """Precision of the parts of a complex number."""
 
     points: int
@@ -5279,6 +5364,9 @@ class FftWork(TypedDict):
 
     in_place: NotRequired[bool]
     """True if the result takes the place of the input."""
+
+
+FftWorkDtype: TypeAlias = "Literal['fp16', 'fp32', 'fp64']"
 
 
 class FieldError(TypedDict):
@@ -5464,7 +5552,7 @@ class FleetPlanRequest(TypedDict):
     budget: NotRequired[MoneyInput]
     """Most that all workloads may cost together."""
 
-    goal: NotRequired[Literal["cheapest", "earliest"]]
+    goal: NotRequired[FleetPlanRequestGoal]
     """Objective among schedules that place as many workloads. `cheapest` takes the least cost, then the
     least sum of the times from the earliest start of each workload to its end; `earliest` takes them in
     the other order.
@@ -5479,6 +5567,9 @@ class FleetPlanRequest(TypedDict):
     """Currency of the costs, at the exchange rates of the catalog. Defaults to the currency of the budget,
     else USD.
     """
+
+
+FleetPlanRequestGoal: TypeAlias = "Literal['cheapest', 'earliest']"
 
 
 class FleetPoolOccupation(TypedDict):
@@ -5505,7 +5596,7 @@ class FleetPoolReason(TypedDict):
     pool: str
     """Name of the pool."""
 
-    reason: Literal["configuration", "price", "deadline", "devices", "budget"]
+    reason: FleetPoolReasonReason
     """Reason: no configuration that the devices hold; none whose cost is known; none that alone ends
     within its window; devices that others occupy; the budget, or what others leave of it.
     """
@@ -5526,6 +5617,9 @@ class FleetPoolReason(TypedDict):
 
     could_end_at: NotRequired[str]
     """Earliest end of the workload beside the others, within what is left of the budget."""
+
+
+FleetPoolReasonReason: TypeAlias = "Literal['configuration', 'price', 'deadline', 'devices', 'budget']"
 
 
 class FleetPoolSpan(TypedDict):
@@ -5557,7 +5651,7 @@ class FleetPriorityBound(TypedDict):
 class FleetRemedy(TypedDict):
     """One change that lets a workload run while the others stay where they are."""
 
-    change: Literal["devices", "deadline", "budget"]
+    change: FleetRemedyChange
     """Change: more devices of a pool, a later `finish_by`, or a larger budget."""
 
     pool: str
@@ -5583,6 +5677,9 @@ class FleetRemedy(TypedDict):
 
     cost: NotRequired[MoneyAmount]
     """Cost of the workload after the change."""
+
+
+FleetRemedyChange: TypeAlias = "Literal['devices', 'deadline', 'budget']"
 
 
 class FleetWorkload(TypedDict):
@@ -5651,7 +5748,7 @@ class ForwardPassEstimate(TypedDict):
 class ForwardPassEvaluations(TypedDict):
     """Evaluations of one model for a request."""
 
-    phase: Literal["forward", "text_encoder", "denoiser", "autoencoder"]
+    phase: ForwardPassEvaluationsPhase
     """Phase of the model."""
 
     evaluations: float
@@ -5664,10 +5761,13 @@ class ForwardPassEvaluations(TypedDict):
     """Floating-point operations of all passes for one request, on one device."""
 
 
+ForwardPassEvaluationsPhase: TypeAlias = "Literal['forward', 'text_encoder', 'denoiser', 'autoencoder']"
+
+
 class ForwardPassesInput(TypedDict):
     """Requests that are each one pass over their sequences. Nothing is generated, even if the model could."""
 
-    task: NotRequired[Literal["embedding", "reranking", "classification"]]
+    task: NotRequired[ForwardPassesInputTask]
     """Task of a pass. Embedding takes the hidden states; the others put one token of each sequence through
     the head.
     """
@@ -5676,6 +5776,9 @@ class ForwardPassesInput(TypedDict):
     """Sequences or pictures of a request, each of `input_tokens`: texts to embed, or a query with each of
     the documents to rank.
     """
+
+
+ForwardPassesInputTask: TypeAlias = "Literal['embedding', 'reranking', 'classification']"
 
 
 class FrontierConfigurationCounts(TypedDict):
@@ -5812,7 +5915,7 @@ class GemmWork(TypedDict):
 
     kind: Literal["gemm"]
 
-    dtype: Literal["fp64", "fp32", "tf32", "bf16", "fp16", "fp8_e4m3", "int8"]
+    dtype: GemmWorkDtype
     """Type of the elements."""
 
     m: int
@@ -5823,6 +5926,9 @@ class GemmWork(TypedDict):
 
     k: int
     """Columns of A and rows of B."""
+
+
+GemmWorkDtype: TypeAlias = "Literal['fp64', 'fp32', 'tf32', 'bf16', 'fp16', 'fp8_e4m3', 'int8']"
 
 
 class GivenConfiguration(TypedDict):
@@ -5851,11 +5957,14 @@ class GradientAccumulationWork(TypedDict):
 
     kind: Literal["gradient_accumulation"]
 
-    gradient_dtype: Literal["bf16", "fp32"]
+    gradient_dtype: GradientAccumulationWorkGradientDtype
     """Type of the gradients that are added."""
 
     parameters: int
     """Gradients."""
+
+
+GradientAccumulationWorkGradientDtype: TypeAlias = "Literal['bf16', 'fp32']"
 
 
 class GradientCompressionEstimate(TypedDict):
@@ -5906,7 +6015,7 @@ class GradientCompressionWork(TypedDict):
 
     kind: Literal["gradient_compression"]
 
-    method: Literal["int8", "sign", "top_k"]
+    method: GradientCompressionWorkMethod
     """8 bits with a scale for each block of 1024, one bit with a scale, or the largest with their places."""
 
     parameters: int
@@ -5915,6 +6024,8 @@ class GradientCompressionWork(TypedDict):
     kept_share: NotRequired[float]
     """Share of the gradients that `top_k` sends."""
 
+
+GradientCompressionWorkMethod: TypeAlias = "Literal['int8', 'sign', 'top_k']"
 
 GreenhouseGases: TypeAlias = "Literal['co2e', 'co2']"
 
@@ -5987,7 +6098,7 @@ class GridImportRequest(TypedDict):
     kind: GridKind
     """Kind of place that the code names."""
 
-    format: Literal["avert_csv", "month_hour_csv"]
+    format: GridImportRequestFormat
     """Format of the file: EPA's AVERT (marginal, lb CO2 by hour of the year), or average kg CO2e/MWh by
     month and hour.
     """
@@ -6014,6 +6125,8 @@ class GridImportRequest(TypedDict):
     water_liters_per_kwh: NotRequired[float]
     """Water that evaporates in power plants for each kWh."""
 
+
+GridImportRequestFormat: TypeAlias = "Literal['avert_csv', 'month_hour_csv']"
 
 GridKind: TypeAlias = "Literal['country', 'egrid_subregion', 'bidding_zone', 'cloud_region', 'other']"
 
@@ -6316,14 +6429,19 @@ class HostLinkWork(TypedDict):
 
     kind: Literal["host_link"]
 
-    direction: Literal["host_to_device", "device_to_host", "both"]
+    direction: HostLinkWorkDirection
     """Direction of the copies, or both at once."""
 
-    memory: Literal["pinned", "pageable"]
+    memory: HostLinkWorkMemory
     """Kind of memory on the host."""
 
     transfer_bytes: int
     """Payload of one direction."""
+
+
+HostLinkWorkDirection: TypeAlias = "Literal['host_to_device', 'device_to_host', 'both']"
+
+HostLinkWorkMemory: TypeAlias = "Literal['pinned', 'pageable']"
 
 
 class HostStreamWork(TypedDict):
@@ -6331,11 +6449,14 @@ class HostStreamWork(TypedDict):
 
     kind: Literal["host_stream"]
 
-    pattern: Literal["read", "write", "copy", "triad"]
+    pattern: HostStreamWorkPattern
     """Access to the arrays."""
 
     array_bytes: int
     """Size of each array."""
+
+
+HostStreamWorkPattern: TypeAlias = "Literal['read', 'write', 'copy', 'triad']"
 
 
 class HoursOfYearIntensityInput(TypedDict):
@@ -6565,9 +6686,7 @@ class InferenceWorkloadInput(TypedDict):
     tool, or a file type of llama.cpp. Replaces `weight_precision`.
     """
 
-    kv_cache_precision: NotRequired[
-        Literal["fp32", "fp16", "bf16", "fp8", "int8", "fp4", "int4", "q8_0", "q5_0", "q4_0"]
-    ]
+    kv_cache_precision: NotRequired[InferenceWorkloadInputKvCachePrecision]
     """Format that the KV cache is stored in. q8_0, q5_0 and q4_0 are formats of llama.cpp. Defaults to the
     format that the `quantization_config` of the checkpoint states for the cache, else to bf16, fp16 or
     fp32 like weights.
@@ -6587,7 +6706,7 @@ class InferenceWorkloadInput(TypedDict):
     prefix_cache_hit_rate: NotRequired[float]
     """Share of the tokens of prompts whose keys and values are found in the cache. Defaults to 0."""
 
-    scheduler: NotRequired[Literal["continuous", "static"]]
+    scheduler: NotRequired[InferenceWorkloadInputScheduler]
     """`continuous` if requests join and leave the batch at every step, `static` if a batch runs until its
     last request ends. Defaults to continuous, for transformers to static.
     """
@@ -6619,6 +6738,13 @@ class InferenceWorkloadInput(TypedDict):
     """Low-rank adapters served beside the model."""
 
 
+InferenceWorkloadInputKvCachePrecision: TypeAlias = (
+    "Literal['fp32', 'fp16', 'bf16', 'fp8', 'int8', 'fp4', 'int4', 'q8_0', 'q5_0', 'q4_0']"
+)
+
+InferenceWorkloadInputScheduler: TypeAlias = "Literal['continuous', 'static']"
+
+
 class InteractionLayer(TypedDict):
     """Pairwise dot products of feature vectors; no parameters."""
 
@@ -6643,7 +6769,7 @@ class IntervalIntensityInput(TypedDict):
     starts_at: str
     """Start of the first interval."""
 
-    interval_minutes: NotRequired[Literal[5, 15, 30, 60]]
+    interval_minutes: NotRequired[BaselineLoadSeriesIntervalMinutes]
     """Length of each interval, in minutes."""
 
     kg_co2e_per_kwh: list[float]
@@ -6719,7 +6845,7 @@ class IssuedWebhook(TypedDict):
 class IterationPartTime(TypedDict):
     """Time of one part of the iterations of a phase."""
 
-    part: Literal["matrices", "experts", "attention", "other", "collectives", "launch", "host"]
+    part: IterationPartTimePart
     """Part of an iteration. Matrices and experts multiply; attention reads the cache; other streams
     activations; collectives are waited for; launch is the time of kernels beside their work; host is
     the time of the engine's own program.
@@ -6728,6 +6854,10 @@ class IterationPartTime(TypedDict):
     seconds: float
     """Time of the phase that the part takes."""
 
+
+IterationPartTimePart: TypeAlias = (
+    "Literal['matrices', 'experts', 'attention', 'other', 'collectives', 'launch', 'host']"
+)
 
 JsonScalar: TypeAlias = "str | float | bool"
 
@@ -6753,7 +6883,7 @@ class KvCacheTransferEstimate(TypedDict):
 class KvCacheUsage(TypedDict):
     """The KV cache of one request: on the fullest device, except for `model_bytes_per_token`."""
 
-    allocation: Literal["paged", "contiguous"]
+    allocation: KvCacheUsageAllocation
     """`paged` if a request takes blocks as it grows, `contiguous` if it takes its whole length at once."""
 
     block_tokens: int
@@ -6777,6 +6907,9 @@ class KvCacheUsage(TypedDict):
     of a request. A tensor-parallel group divides them by its degree, at most by the key-value heads.
     Each of its devices holds a latent whole.
     """
+
+
+KvCacheUsageAllocation: TypeAlias = "Literal['paged', 'contiguous']"
 
 
 class LatencyPercentiles(TypedDict):
@@ -6832,7 +6965,7 @@ class LatentAttentionLayer(TypedDict):
     index_tokens: NotRequired[int]
     """Number of tokens that the scorer picks for each query."""
 
-    gate: NotRequired[Literal["none", "head", "element"]]
+    gate: NotRequired[AttentionLayerGate]
     """Projection that scales the output, by head or by element."""
 
     bias: NotRequired[bool]
@@ -6847,17 +6980,20 @@ class LaunchLatencyWork(TypedDict):
 
     kind: Literal["launch_latency"]
 
-    method: Literal["stream", "graph"]
+    method: LaunchLatencyWorkMethod
     """Way in which the kernels are launched."""
 
     launches: int
     """Kernels of one execution."""
 
 
+LaunchLatencyWorkMethod: TypeAlias = "Literal['stream', 'graph']"
+
+
 class LaunchSettings(TypedDict):
     """Settings with which a framework or an engine runs the first row."""
 
-    tool: Literal["torchrun", "megatron_lm", "deepspeed", "torchtitan", "vllm", "sglang"]
+    tool: LaunchSettingsTool
     """Framework or engine."""
 
     arguments: NotRequired[list[str]]
@@ -6870,23 +7006,17 @@ class LaunchSettings(TypedDict):
     """Settings of the row that the tool does not have."""
 
 
+LaunchSettingsTool: TypeAlias = (
+    "Literal['torchrun', 'megatron_lm', 'deepspeed', 'torchtitan', 'vllm', 'sglang']"
+)
+
+
 class LearnedVectorsLayer(TypedDict):
     """Learned vectors that no matrix multiplication reads."""
 
     kind: Literal["learned_vectors"]
 
-    purpose: Literal[
-        "positions",
-        "relative_positions",
-        "class_tokens",
-        "query_tokens",
-        "mask_token",
-        "layer_scale",
-        "bias",
-        "scale",
-        "modulation",
-        "tokens",
-    ]
+    purpose: LearnedVectorsLayerPurpose
     """Purpose of the vectors; class tokens lengthen the sequence."""
 
     rows: NotRequired[int]
@@ -6897,6 +7027,9 @@ class LearnedVectorsLayer(TypedDict):
 
     count: NotRequired[int]
     """Number of times that the layer stands in a row."""
+
+
+LearnedVectorsLayerPurpose: TypeAlias = "Literal['positions', 'relative_positions', 'class_tokens', 'query_tokens', 'mask_token', 'layer_scale', 'bias', 'scale', 'modulation', 'tokens']"
 
 
 class LearningRateInput(TypedDict):
@@ -6925,7 +7058,7 @@ class LeaseClaimRequest(TypedDict):
 class LeaseCompletion(TypedDict):
     """State of the run after its lease was completed."""
 
-    state: Literal["waiting", "completed", "failed", "cancelled", "dead"]
+    state: LeaseCompletionState
     """State of the run: `waiting` for another attempt, or ended."""
 
 
@@ -6935,7 +7068,7 @@ class LeaseCompletionRequest(TypedDict):
     fencing_token: int
     """Fencing token of the lease."""
 
-    outcome: Literal["completed", "failed", "released", "cancelled"]
+    outcome: LeaseCompletionRequestOutcome
     """Outcome of the attempt; `released` gives the run back, for another attempt that does not count."""
 
     reason: NotRequired[str]
@@ -6947,6 +7080,11 @@ class LeaseCompletionRequest(TypedDict):
     results: NotRequired[list[AcknowledgedBenchmarkResult]]
 
     progress: NotRequired[LeaseProgress]
+
+
+LeaseCompletionRequestOutcome: TypeAlias = "Literal['completed', 'failed', 'released', 'cancelled']"
+
+LeaseCompletionState: TypeAlias = "Literal['waiting', 'completed', 'failed', 'cancelled', 'dead']"
 
 
 class LeaseProgress(TypedDict):
@@ -7000,7 +7138,7 @@ class LinearAttentionLayer(TypedDict):
     convolution_width: int
     """Number of tokens that the short convolution sees."""
 
-    rule: NotRequired[Literal["gated_delta", "channel_delta", "fixed"]]
+    rule: NotRequired[LinearAttentionLayerRule]
     """Rule by which the state forgets: a decay for each head (`gated_delta`, Yang et al. 2024), a decay
     for each channel (`channel_delta`, Kimi Linear 2025), or a constant of the head, without convolution
     (`fixed`, MiniMax-01 2025).
@@ -7011,6 +7149,9 @@ class LinearAttentionLayer(TypedDict):
 
     count: NotRequired[int]
     """Number of times that the layer stands in a row."""
+
+
+LinearAttentionLayerRule: TypeAlias = "Literal['gated_delta', 'channel_delta', 'fixed']"
 
 
 class LinearLayer(TypedDict):
@@ -7236,7 +7377,7 @@ class LoadProfileEstimate(TypedDict):
 class LoadProfilePhase(TypedDict):
     """Total of all phases of one name."""
 
-    name: Literal["ramp", "steady", "checkpoint", "restart", "maintenance", "idle"]
+    name: LoadProfilePhaseName
     """Activity of the run."""
 
     seconds: float
@@ -7244,6 +7385,9 @@ class LoadProfilePhase(TypedDict):
 
     it_kwh: float
     """Energy that all equipment draws in the phases."""
+
+
+LoadProfilePhaseName: TypeAlias = "Literal['ramp', 'steady', 'checkpoint', 'restart', 'maintenance', 'idle']"
 
 
 class LoadSaturation(TypedDict):
@@ -7262,12 +7406,15 @@ class LoadSaturation(TypedDict):
     it latency grows faster than the rate.
     """
 
-    limit: Literal[
-        "concurrency", "arrivals", "cache", "max_num_seqs", "rate", "prefill", "decode", "transfer"
-    ]
+    limit: LoadSaturationLimit
     """Limit of the rate: the number of requests, the arrivals, the KV cache, the engine's setting, or the
     speed of the devices; in disaggregated serving of one side, or of the links between them.
     """
+
+
+LoadSaturationLimit: TypeAlias = (
+    "Literal['concurrency', 'arrivals', 'cache', 'max_num_seqs', 'rate', 'prefill', 'decode', 'transfer']"
+)
 
 
 class LognormalLength(TypedDict):
@@ -7304,14 +7451,17 @@ class MaintenanceSchedule(TypedDict):
     first_after_seconds: NotRequired[float]
     """Time from the start of the run to the first window. Defaults to `every_seconds`."""
 
-    power: NotRequired[Literal["idle", "off"]]
+    power: NotRequired[MaintenanceSchedulePower]
     """Power state of the machines during a window."""
+
+
+MaintenanceSchedulePower: TypeAlias = "Literal['idle', 'off']"
 
 
 class MarketBasedEmissionsLine(TypedDict):
     """Electricity of one contract instrument."""
 
-    name: Literal["power_purchase_agreement", "certificate", "supplier", "green_tariff", "residual_mix"]
+    name: MarketBasedEmissionsLineName
     """Instrument, or the residual mix for what the instruments leave."""
 
     share: float
@@ -7325,6 +7475,11 @@ class MarketBasedEmissionsLine(TypedDict):
 
     source: str
     """Document that states the intensity."""
+
+
+MarketBasedEmissionsLineName: TypeAlias = (
+    "Literal['power_purchase_agreement', 'certificate', 'supplier', 'green_tariff', 'residual_mix']"
+)
 
 
 class MarketTariffImportRequest(TypedDict):
@@ -7371,8 +7526,11 @@ class MeasuredEnergyInput(TypedDict):
     device_count: int
     """Accelerators that took part."""
 
-    boundary: NotRequired[Literal["facility", "it"]]
+    boundary: NotRequired[MeasuredEnergyInputBoundary]
     """Place of the measurement: the meter of the building, or the supply of its machines."""
+
+
+MeasuredEnergyInputBoundary: TypeAlias = "Literal['facility', 'it']"
 
 
 class MeasurementConditions(TypedDict):
@@ -7515,37 +7673,16 @@ class MeasurementFailure(TypedDict):
 class MemoryComponent(TypedDict):
     """One part of the memory of a device."""
 
-    name: Literal[
-        "weights",
-        "gradients",
-        "master_weights",
-        "optimizer_states",
-        "weight_copies",
-        "auxiliary_models",
-        "activations",
-        "logits",
-        "gathered_weights",
-        "gradient_buffers",
-        "kv_cache",
-        "state",
-        "draft_weights",
-        "draft_kv_cache",
-        "adapters",
-        "workspace",
-        "sampler",
-        "cuda_graphs",
-        "communication_buffers",
-        "runtime",
-        "device_context",
-        "fragmentation",
-        "framework_overhead",
-    ]
+    name: MemoryComponentName
     """Content of the memory. Parts of a training step that take no bytes are left out, except its training
     state.
     """
 
     bytes: int
     """Bytes on the fullest device."""
+
+
+MemoryComponentName: TypeAlias = "Literal['weights', 'gradients', 'master_weights', 'optimizer_states', 'weight_copies', 'auxiliary_models', 'activations', 'logits', 'gathered_weights', 'gradient_buffers', 'kv_cache', 'state', 'draft_weights', 'draft_kv_cache', 'adapters', 'workspace', 'sampler', 'cuda_graphs', 'communication_buffers', 'runtime', 'device_context', 'fragmentation', 'framework_overhead']"
 
 
 class MemoryEstimate(TypedDict):
@@ -8083,7 +8220,7 @@ class Node(TypedDict):
     process of the service.
     """
 
-    activity: NotRequired[Literal["idle", "measuring", "draining"]]
+    activity: NotRequired[NodeActivity]
     """Activity of the node, as last reported."""
 
     spool: NotRequired[NodeSpoolState]
@@ -8205,6 +8342,9 @@ class NodeAccelerator(TypedDict):
     """NUMA node of the host that the device is attached to."""
 
 
+NodeActivity: TypeAlias = "Literal['idle', 'measuring', 'draining']"
+
+
 class NodeCalibrationWithdrawalRequest(TypedDict):
     """Withdrawal of everything that a node has measured."""
 
@@ -8272,7 +8412,7 @@ class NodeHeartbeatRequest(TypedDict):
     inventory_sha256: str
     """Digest of the current inventory of the node."""
 
-    activity: Literal["idle", "measuring", "draining"]
+    activity: NodeActivity
     """Activity of the node."""
 
     spool: NodeSpoolState
@@ -8321,7 +8461,7 @@ class NodeHost(TypedDict):
 class NodeInstructions(TypedDict):
     """Instructions of the service to a node."""
 
-    state: Literal["active", "draining", "quarantined"]
+    state: NodeInstructionsState
     """State of the node; a quarantined node may only report."""
 
     rotate: bool
@@ -8338,6 +8478,9 @@ class NodeInstructions(TypedDict):
 
     server_time: str
     """Time of the service."""
+
+
+NodeInstructionsState: TypeAlias = "Literal['active', 'draining', 'quarantined']"
 
 
 class NodeInventory(TypedDict):
@@ -8412,7 +8555,7 @@ class NormalizationLayer(TypedDict):
     size: int
     """Width of the normalized vector."""
 
-    norm: NotRequired[Literal["rms", "layer", "group", "batch"]]
+    norm: NotRequired[NormalizationLayerNorm]
     """Kind of norm, by the values that are normalized together."""
 
     learned: NotRequired[bool]
@@ -8421,6 +8564,8 @@ class NormalizationLayer(TypedDict):
     count: NotRequired[int]
     """Number of times that the layer stands in a row."""
 
+
+NormalizationLayerNorm: TypeAlias = "Literal['rms', 'layer', 'group', 'batch']"
 
 NumberFormat: TypeAlias = "Literal['fp64', 'fp32', 'tf32', 'fp16', 'bf16', 'fp8', 'int8', 'fp4', 'int4']"
 """Storage format of an element, or mode in which it is multiplied."""
@@ -8726,8 +8871,11 @@ class OffloadInput(TypedDict):
     parameters: NotRequired[TrainingStateLocation]
     """Location of the weights, which are gathered block by block."""
 
-    activations: NotRequired[Literal["none", "cpu"]]
+    activations: NotRequired[OffloadInputActivations]
     """Location of the saved activations, except those of two blocks."""
+
+
+OffloadInputActivations: TypeAlias = "Literal['none', 'cpu']"
 
 
 class OffloadedMemory(TypedDict):
@@ -8746,7 +8894,7 @@ class OperatorEstimate(TypedDict):
     operator: str
     """Name of the operator."""
 
-    direction: Literal["forward", "backward"]
+    direction: OperatorEstimateDirection
     """Pass that the operator belongs to."""
 
     flops: float
@@ -8767,9 +8915,13 @@ class OperatorEstimate(TypedDict):
     seconds: float
     """Estimated time."""
 
-    bound: Literal["compute", "memory"]
+    bound: OperatorEstimateBound
     """The limit that sets the time."""
 
+
+OperatorEstimateBound: TypeAlias = "Literal['compute', 'memory']"
+
+OperatorEstimateDirection: TypeAlias = "Literal['forward', 'backward']"
 
 OperatorFusion: TypeAlias = "Literal['eager', 'fused', 'compiled']"
 """Fusion of memory-bound operators into kernels: none, chains by hand, or chains by a compiler."""
@@ -8783,11 +8935,14 @@ class OptimizerStepWork(TypedDict):
 
     kind: Literal["optimizer_step"]
 
-    optimizer: Literal["adamw", "sgd_momentum"]
+    optimizer: OptimizerStepWorkOptimizer
     """Rule of the update."""
 
     parameters: int
     """Parameters that are updated."""
+
+
+OptimizerStepWorkOptimizer: TypeAlias = "Literal['adamw', 'sgd_momentum']"
 
 
 class OverrunCharge(TypedDict):
@@ -9002,14 +9157,19 @@ class PeerLinkWork(TypedDict):
 
     kind: Literal["peer_link"]
 
-    direction: Literal["one_way", "both"]
+    direction: PeerLinkWorkDirection
     """One way, or both at once."""
 
-    method: Literal["copy_engine", "kernel"]
+    method: PeerLinkWorkMethod
     """Means of the copies. Their figures differ, so they are never compared."""
 
     transfer_bytes: int
     """Payload of one direction."""
+
+
+PeerLinkWorkDirection: TypeAlias = "Literal['one_way', 'both']"
+
+PeerLinkWorkMethod: TypeAlias = "Literal['copy_engine', 'kernel']"
 
 
 class PercentageCharge(TypedDict):
@@ -9044,49 +9204,20 @@ class PercentageCharge(TypedDict):
 class PhaseTime(TypedDict):
     """A part of the time and the limit that sets it."""
 
-    phase: Literal[
-        "generation",
-        "weight_synchronization",
-        "policy_forward",
-        "reference_forward",
-        "reward_forward",
-        "critic_forward",
-        "critic_training",
-        "teacher_forward",
-        "forward",
-        "backward",
-        "recomputation",
-        "tensor_communication",
-        "context_communication",
-        "expert_communication",
-        "data_communication",
-        "pipeline_communication",
-        "offload_communication",
-        "bubble",
-        "optimizer",
-        "host",
-        "stragglers",
-        "data",
-        "waiting",
-        "encoder",
-        "text_encoder",
-        "denoiser",
-        "autoencoder",
-        "prefill",
-        "transfer",
-        "decode",
-    ]
+    phase: PhaseTimePhase
     """Part of a step or of a request."""
 
     seconds: QuantityEstimate
     """Time of the phase."""
 
-    bound: Literal["compute", "memory", "communication", "waiting", "host", "data"]
+    bound: BottleneckBound
     """The limit that sets the time."""
 
     parts: NotRequired[list[IterationPartTime]]
     """Time of a phase of a request by part of its iterations. The parts sum to the time of the phase."""
 
+
+PhaseTimePhase: TypeAlias = "Literal['generation', 'weight_synchronization', 'policy_forward', 'reference_forward', 'reward_forward', 'critic_forward', 'critic_training', 'teacher_forward', 'forward', 'backward', 'recomputation', 'tensor_communication', 'context_communication', 'expert_communication', 'data_communication', 'pipeline_communication', 'offload_communication', 'bubble', 'optimizer', 'host', 'stragglers', 'data', 'waiting', 'encoder', 'text_encoder', 'denoiser', 'autoencoder', 'prefill', 'transfer', 'decode']"
 
 PipelineSchedule: TypeAlias = "Literal['gpipe', 'one_f_one_b', 'interleaved', 'zero_bubble']"
 """Order in which the micro-batches of a step pass the pipeline."""
@@ -9473,7 +9604,7 @@ class PlanRowDifference(TypedDict):
 class PlanSearch(TypedDict):
     """Settings to search, and limits of the search."""
 
-    accelerators: NotRequired[list[str]]
+    accelerators: NotRequired[list[AcceleratorName]]
     """Accelerators of the catalog to rent. Defaults to all with offers that the constraints allow."""
 
     accelerator_counts: NotRequired[list[int]]
@@ -9510,16 +9641,7 @@ class PlanSearch(TypedDict):
 class PlanSensitivity(TypedDict):
     """Change of an assumption that changes the first row. Changes up and down are reported separately."""
 
-    assumption: Literal[
-        "price",
-        "time",
-        "electricity_price",
-        "carbon_intensity",
-        "interruption_rate",
-        "budget",
-        "deadline",
-        "work",
-    ]
+    assumption: PlanSensitivityAssumption
     """Assumption that is changed: one of `assumptions` of the request, a constraint, or the amount of
     work.
     """
@@ -9540,6 +9662,9 @@ class PlanSensitivity(TypedDict):
 
     becomes: NotRequired[PlanRow]
     """First row under the changed assumption, with its figures. Absent if no row is left."""
+
+
+PlanSensitivityAssumption: TypeAlias = "Literal['price', 'time', 'electricity_price', 'carbon_intensity', 'interruption_rate', 'budget', 'deadline', 'work']"
 
 
 class PlanSeparation(TypedDict):
@@ -9569,7 +9694,7 @@ class PlanSupply(TypedDict):
     name: str
     """Name of the supply in the request, or id of the offer."""
 
-    kind: Literal["owned", "rented", "offer"]
+    kind: PlanSupplyKind
     """Kind of the supply: owned already, rented on given terms, or rented by an offer of the catalog."""
 
     provider: NotRequired[str]
@@ -9580,6 +9705,9 @@ class PlanSupply(TypedDict):
 
     purchase_option: NotRequired[str]
     """Purchase option of the rental."""
+
+
+PlanSupplyKind: TypeAlias = "Literal['owned', 'rented', 'offer']"
 
 
 class PoissonArrivals(TypedDict):
@@ -9675,7 +9803,7 @@ class PolicyChangeEvent(TypedDict):
 class PolicyChangeMessage(TypedDict):
     """Message about a change of a policy, a budget or the delay of changes."""
 
-    type: Literal["policy_change.proposed", "policy_change.effective", "policy_change.rejected"]
+    type: PolicyChangeMessageType
     """Type of the event."""
 
     timestamp: str
@@ -9683,6 +9811,11 @@ class PolicyChangeMessage(TypedDict):
 
     data: PolicyChangeEvent
     """Members of the event."""
+
+
+PolicyChangeMessageType: TypeAlias = (
+    "Literal['policy_change.proposed', 'policy_change.effective', 'policy_change.rejected']"
+)
 
 
 class PolicyChangePage(TypedDict):
@@ -9717,7 +9850,7 @@ class PolicyConditions(TypedDict):
     requesters: NotRequired[list[str]]
     """Applies to quotes that one of these subjects requests, directly or by a key that they made."""
 
-    providers: NotRequired[list[str]]
+    providers: NotRequired[list[ProviderName]]
     """Applies to quotes with devices from one of these providers."""
 
 
@@ -9885,7 +10018,7 @@ class PowerWork(TypedDict):
 
     kind: Literal["power"]
 
-    load: Literal["idle", "context", "gemm", "stream", "decode"]
+    load: PowerWorkLoad
     """`idle` without any context, `context` with one that does nothing, `decode` streams weights."""
 
     duty: NotRequired[float]
@@ -9896,6 +10029,9 @@ class PowerWork(TypedDict):
 
     settle_seconds: float
     """Time under the load before that."""
+
+
+PowerWorkLoad: TypeAlias = "Literal['idle', 'context', 'gemm', 'stream', 'decode']"
 
 
 class PriceListSource(TypedDict):
@@ -9945,6 +10081,9 @@ class Problem(TypedDict):
 
     errors: list[FieldError]
     """Fields that are wrong."""
+
+
+ProviderName: TypeAlias = "str"
 
 
 class PrunedCandidates(TypedDict):
@@ -10415,7 +10554,7 @@ class QuoteHeadlines(TypedDict):
 class QuoteLineChange(TypedDict):
     """Change of the charges of one purpose: of the same bill, name, resource, period and tier."""
 
-    part: Literal["cost", "electricity"]
+    part: QuoteLineChangePart
     """Bill of the charges."""
 
     name: str
@@ -10433,7 +10572,7 @@ class QuoteLineChange(TypedDict):
     tier: NotRequired[int]
     """Number of the tier in its ladder, from 1."""
 
-    change: Literal["new", "removed", "changed"]
+    change: QuoteLineChangeChange
     """`changed` if both quotes have the charges, `new` or `removed` if only the second or the first has."""
 
     before: NotRequired[QuoteChargeSum]
@@ -10456,10 +10595,17 @@ class QuoteLineChange(TypedDict):
     by_exchange_rate: NotRequired[MoneyAmount]
     """Part of the contribution from the change of the exchange rate."""
 
-    not_split: NotRequired[
-        Literal["UNIT_DIFFERS", "CURRENCY_DIFFERS", "PRICE_UNKNOWN", "NOT_A_PRODUCT", "ROUNDING"]
-    ]
+    not_split: NotRequired[QuoteLineChangeNotSplit]
     """Reason why the contribution of charges that both quotes have cannot be split."""
+
+
+QuoteLineChangeChange: TypeAlias = "Literal['new', 'removed', 'changed']"
+
+QuoteLineChangeNotSplit: TypeAlias = (
+    "Literal['UNIT_DIFFERS', 'CURRENCY_DIFFERS', 'PRICE_UNKNOWN', 'NOT_A_PRODUCT', 'ROUNDING']"
+)
+
+QuoteLineChangePart: TypeAlias = "Literal['cost', 'electricity']"
 
 
 class QuoteMessage(TypedDict):
@@ -10615,19 +10761,7 @@ class QuotedRow(TypedDict):
     pointer: str
     """JSON Pointer of the member of the request that it stands for."""
 
-    kind: Literal[
-        "model",
-        "accelerator",
-        "link",
-        "offer",
-        "tariff",
-        "grid",
-        "site",
-        "exchange_rate",
-        "token_price",
-        "hardware_price",
-        "reference_curve",
-    ]
+    kind: EstimateSourceKind
     """Kind of the row."""
 
     id: str
@@ -10742,14 +10876,7 @@ class RealTimeCharge(TypedDict):
 class RecipeHint(TypedDict):
     """A hint for the recipe. The estimate does not depend on it."""
 
-    code: Literal[
-        "LINEAR_LEARNING_RATE",
-        "SQUARE_ROOT_LEARNING_RATE",
-        "WARM_UP",
-        "LAYERWISE_LEARNING_RATES",
-        "SMALL_MODEL",
-        "SMALL_DEVICE_BATCH",
-    ]
+    code: RecipeHintCode
     """Stable name of the hint."""
 
     detail: str
@@ -10761,6 +10888,8 @@ class RecipeHint(TypedDict):
     learning_rate: NotRequired[float]
     """Learning rate that results."""
 
+
+RecipeHintCode: TypeAlias = "Literal['LINEAR_LEARNING_RATE', 'SQUARE_ROOT_LEARNING_RATE', 'WARM_UP', 'LAYERWISE_LEARNING_RATES', 'SMALL_MODEL', 'SMALL_DEVICE_BATCH']"
 
 Recomputation: TypeAlias = "Literal['none', 'selective', 'full', 'every_k', 'sqrt']"
 """Activations that the backward pass recomputes.
@@ -11087,7 +11216,7 @@ class RolloutInput(TypedDict):
     samples_per_prompt: NotRequired[int]
     """Sequences that begin with the same prompt (the group of grpo). Defaults to 8 for grpo, else to 1."""
 
-    placement: NotRequired[Literal["colocated", "separate"]]
+    placement: NotRequired[RolloutInputPlacement]
     """`colocated` if the devices that train also generate, in turn; `separate` if other devices of the
     cluster do.
     """
@@ -11120,6 +11249,8 @@ class RolloutInput(TypedDict):
     """Share of a device that the engine takes. Defaults to 0.5 beside training (verl), else to 0.9 (vLLM)."""
 
 
+RolloutInputPlacement: TypeAlias = "Literal['colocated', 'separate']"
+
 RowOrigin: TypeAlias = "Literal['shipped', 'tenant']"
 
 
@@ -11149,7 +11280,7 @@ class RuledOutConfigurations(TypedDict):
 class RunLoadInput(TypedDict):
     """Power of a run over time."""
 
-    interval_minutes: NotRequired[Literal[5, 15, 30, 60]]
+    interval_minutes: NotRequired[BaselineLoadSeriesIntervalMinutes]
     """Interval over which the meter takes the mean, in minutes."""
 
     ramp_seconds: NotRequired[float]
@@ -11215,7 +11346,7 @@ class RunSiteInput(TypedDict):
     pue_by_month: NotRequired[list[float]]
     """Power usage effectiveness from January to December, in place of `pue`; needs `starts_at`."""
 
-    cooling: NotRequired[Literal["air", "liquid", "immersion"]]
+    cooling: NotRequired[RunSiteInputCooling]
     """Cooling of a node: its fans, cold plates, or an immersion bath."""
 
     fabric_power_watts_per_device: NotRequired[float]
@@ -11228,6 +11359,9 @@ class RunSiteInput(TypedDict):
 
     water_usage_effectiveness_liters_per_kwh: NotRequired[float]
     """Water that evaporates on the site per kWh of IT energy."""
+
+
+RunSiteInputCooling: TypeAlias = "Literal['air', 'liquid', 'immersion']"
 
 
 class RunningLease(TypedDict):
@@ -11446,7 +11580,7 @@ class ScalingPoint(TypedDict):
 class SensitivityAssumption(TypedDict):
     """A change of an assumption, to see its effect on the choice."""
 
-    kind: Literal["price", "time", "electricity_price", "carbon_intensity", "interruption_rate"]
+    kind: SensitivityAssumptionKind
     """Assumption: rent or price of the devices of a supply; time of the work on an accelerator; price or
     emissions of a kWh, if a figure is given or known; interruptions of spot devices.
     """
@@ -11456,6 +11590,11 @@ class SensitivityAssumption(TypedDict):
 
     factor: float
     """Factor that the assumption is multiplied by."""
+
+
+SensitivityAssumptionKind: TypeAlias = (
+    "Literal['price', 'time', 'electricity_price', 'carbon_intensity', 'interruption_rate']"
+)
 
 
 class ServiceCategoryActuals(TypedDict):
@@ -11887,11 +12026,14 @@ class SiteRequest(TypedDict):
 class SoftwareCarbonIntensity(TypedDict):
     """Location-based and embodied emissions over a functional unit (ISO/IEC 21031)."""
 
-    per: Literal["run", "million_tokens", "request"]
+    per: SoftwareCarbonIntensityPer
     """Functional unit. Tokens are those trained on, or those generated."""
 
     kg_co2e: QuantityEstimate
     """Emissions of one unit."""
+
+
+SoftwareCarbonIntensityPer: TypeAlias = "Literal['run', 'million_tokens', 'request']"
 
 
 class SoftwareVersion(TypedDict):
@@ -11939,7 +12081,7 @@ class SpeculativeDecodingInput(TypedDict):
     model: NotRequired[ModelReference]
     """A smaller model on the same devices that proposes tokens."""
 
-    method: NotRequired[Literal["mtp", "ngram"]]
+    method: NotRequired[SpeculativeDecodingInputMethod]
     """Method that proposes tokens: the model's own multi-token prediction, or n-grams of the text."""
 
     tokens: NotRequired[int]
@@ -11947,6 +12089,9 @@ class SpeculativeDecodingInput(TypedDict):
 
     acceptance_rate: NotRequired[float]
     """Probability that a proposed token is accepted if those before it are. Defaults to published rates."""
+
+
+SpeculativeDecodingInputMethod: TypeAlias = "Literal['mtp', 'ngram']"
 
 
 class SpotInterruptionEstimate(TypedDict):
@@ -12173,7 +12318,7 @@ class StorageWork(TypedDict):
 
     kind: Literal["storage"]
 
-    direction: Literal["read", "write"]
+    direction: StorageWorkDirection
     """Direction: the file is read or written."""
 
     file_bytes: int
@@ -12181,6 +12326,9 @@ class StorageWork(TypedDict):
 
     block_bytes: int
     """Size of one call."""
+
+
+StorageWorkDirection: TypeAlias = "Literal['read', 'write']"
 
 
 class StoredBenchmarkResult(TypedDict):
@@ -12278,7 +12426,7 @@ class StreamWork(TypedDict):
 
     kind: Literal["stream"]
 
-    pattern: Literal["read", "write", "copy", "triad"]
+    pattern: HostStreamWorkPattern
     """Access to the arrays."""
 
     array_bytes: int
@@ -12581,7 +12729,7 @@ class TariffBillRequest(TypedDict):
     power_factor: NotRequired[float]
     """Ratio of active to apparent power at the meter."""
 
-    metering_side: NotRequired[Literal["primary", "secondary"]]
+    metering_side: NotRequired[ElectricityPriceInputMeteringSide]
     """Side of the transformer that the meter is on. A tariff may add the loss of the transformer to the
     reading of a secondary meter.
     """
@@ -13311,7 +13459,7 @@ class TrainingGoal(TypedDict):
 
     kind: Literal["train"]
 
-    adaptation: NotRequired[Literal["full", "lora", "qlora"]]
+    adaptation: NotRequired[TrainingGoalAdaptation]
     """Parameters that are trained."""
 
     total_tokens: NotRequired[int]
@@ -13323,6 +13471,8 @@ class TrainingGoal(TypedDict):
     precision: NotRequired[TrainingPrecision]
     """Format of the arithmetic. Defaults to that of the accelerator."""
 
+
+TrainingGoalAdaptation: TypeAlias = "Literal['full', 'lora', 'qlora']"
 
 TrainingObjective: TypeAlias = (
     "Literal['pretraining', 'supervised', 'dpo', 'simpo', 'orpo', 'ppo', 'grpo', 'distillation']"
@@ -13398,7 +13548,7 @@ class TrainingStepWork(TypedDict):
     kv_heads: int
     """Heads of keys and values."""
 
-    head_size: Literal[64, 128]
+    head_size: DecodeLoopWorkHeadSize
     """Elements of a head."""
 
     feed_forward: int
@@ -13407,7 +13557,7 @@ class TrainingStepWork(TypedDict):
     vocabulary: int
     """Tokens of the vocabulary."""
 
-    dtype: Literal["fp32", "bf16"]
+    dtype: DecodeLoopWorkDtype
     """Type of weights and activations."""
 
     kind: Literal["training_step"]
@@ -13421,8 +13571,11 @@ class TrainingStepWork(TypedDict):
     accumulation_steps: NotRequired[int]
     """Micro-batches of a step."""
 
-    recomputation: NotRequired[Literal["none", "full"]]
+    recomputation: NotRequired[TrainingStepWorkRecomputation]
     """Recomputation of the activations of a layer in the backward pass."""
+
+
+TrainingStepWorkRecomputation: TypeAlias = "Literal['none', 'full']"
 
 
 class TrainingWorkloadInput(TypedDict):
@@ -13593,7 +13746,7 @@ class UnplacedFleetWorkload(TypedDict):
     workload: str
     """Name of the workload."""
 
-    reason: Literal["configuration", "price", "deadline", "devices", "budget"]
+    reason: FleetPoolReasonReason
     """Reason of the pool where the workload comes closest, in the order configuration, price, deadline,
     devices and budget.
     """
@@ -14014,8 +14167,11 @@ class WebhookDisabledEvent(TypedDict):
     description: NotRequired[str]
     """Description of the webhook."""
 
-    reason: Literal["GONE", "FAILING"]
+    reason: WebhookDisabledEventReason
     """Reason: its receiver answered with 410, or every attempt of five days has failed."""
+
+
+WebhookDisabledEventReason: TypeAlias = "Literal['GONE', 'FAILING']"
 
 
 class WebhookDisabledMessage(TypedDict):
