@@ -27,6 +27,7 @@ from starlette.types import ASGIApp, ExceptionHandler, Receive, Scope, Send
 
 from service.kit.http.admission import Admission
 from service.kit.http.bodies import JSON, BodyLimits, check_duplicates, check_limits, read_json
+from service.kit.http.deprecation import get_deprecation, send_with_headers
 from service.kit.http.long_work import DeferredAnswer, LongWork, WorkOffloader
 from service.kit.http.problems import (
     CONTENT_TYPE,
@@ -182,6 +183,8 @@ class JsonRoute(APIRoute):
         writes = self.stores and "GET" not in (self.methods or ())
         own = build_permission(str(self.tags[0]), "write" if writes else "read")
         self.permission: Permission = self.needs or own
+        self.deprecation = get_deprecation(self.endpoint)
+        self.deprecated = self.deprecated or self.deprecation is not None
         self._beginning = self.path.partition("{")[0]
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
@@ -213,6 +216,8 @@ class JsonRoute(APIRoute):
         """Answers a request whose path matches."""
         if scope["method"] in (self.methods or ()):
             await self.admit(scope)
+        if self.deprecation is not None:
+            send = send_with_headers(send, self.deprecation.build_headers())
         await super().handle(scope, receive, send)
 
     async def let_in(self, scope: Scope) -> None:
