@@ -33,7 +33,7 @@ EVIDENCE = EvidenceImportRequest(
     cluster=ClusterInput(CatalogAccelerator(source="catalog", id="h100-sxm"), accelerator_count=1),
     workload=InferenceWorkloadInput(
         kind="inference",
-        weight_precision=WeightPrecision.BF16,
+        weight_precision=WeightPrecision.WEIGHT_PRECISION_BF16,
         engine=ServingEngineInput(name="vllm"),
     ),
     note="Load test of the chat service",

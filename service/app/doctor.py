@@ -227,13 +227,7 @@ def check_database(settings: Settings) -> Iterator[Check]:
         if url.get_backend_name() == "sqlite" and not Path(url.database or "").exists():
             yield Check("database", "ok", f"{url.database} is made at the first start")
             return
-        database = Database(url)
-        with database.engine.connect() as connection:
-            if not database.is_sqlite:
-                yield from check_server(connection)
-        yield check_migrations(database)
-        if get_schema_revision(database) == get_head_revision():
-            yield from check_fingerprint(settings, database)
+        yield from _check_answering_database(settings, Database(url))
     except SchemaMismatch:
         return  # of a later version, as `check_migrations` has said
     except ArgumentError:
@@ -241,6 +235,18 @@ def check_database(settings: Settings) -> Iterator[Check]:
     except (SQLAlchemyError, OSError) as error:
         reason = str(getattr(error, "orig", None) or error).splitlines()[0]
         yield Check("database", "error", f"the database does not answer: {reason}")
+
+
+def _check_answering_database(settings: Settings, database: Database) -> Iterator[Check]:
+    try:
+        with database.engine.connect() as connection:
+            if not database.is_sqlite:
+                yield from check_server(connection)
+        yield check_migrations(database)
+        if get_schema_revision(database) == get_head_revision():
+            yield from check_fingerprint(settings, database)
+    finally:
+        database.dispose()
 
 
 def check_migrations(database: Database) -> Check:

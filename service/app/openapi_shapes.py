@@ -43,22 +43,46 @@ _BOUNDS = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
 def tidy_schema(node: object) -> None:
     """Adapts the output of FastAPI and pydantic to what generators read."""
     if isinstance(node, dict):
-        if isinstance(node.get("title"), str):  # a name in title case beside the name itself
-            del node["title"]
-        if isinstance(node.get("default"), dict):  # no language has a literal of a class
-            del node["default"]
-        if "anyOf" in node and "default" in node:  # a literal of one of several types is none of the union
-            node["description"] += f" Defaults to {node.pop('default')}."
-        kind = node.get("type")
-        if kind in ("integer", "number"):
-            node.setdefault("format", "int64" if kind == "integer" else "double")
-        if kind == "integer":
-            node.update({bound: int(node[bound]) for bound in _BOUNDS if bound in node})
+        _tidy_object(node)
         for value in node.values():
             tidy_schema(value)
     elif isinstance(node, list):
         for value in node:
             tidy_schema(value)
+
+
+def _tidy_object(node: dict[str, Any]) -> None:
+    if isinstance(node.get("title"), str):  # a name in title case beside the name itself
+        del node["title"]
+    if isinstance(node.get("default"), dict):  # no language has a literal of a class
+        del node["default"]
+    if "anyOf" in node and "default" in node:  # a literal of one of several types is none of the union
+        node["description"] += f" Defaults to {node.pop('default')}."
+    if isinstance(node.get("pattern"), str):
+        node["pattern"] = relax_pattern(node["pattern"], node.get("maxLength"))
+    kind = node.get("type")
+    if kind in ("integer", "number"):
+        node.setdefault("format", "int64" if kind == "integer" else "double")
+    if kind == "integer":
+        node.update({bound: int(node[bound]) for bound in _BOUNDS if bound in node})
+
+
+_COUNTED = re.compile(r"(\^\(?(?:\[[^]]+\])+)\{([01]),([0-9]+)\}(\)?\??\$)")
+"""A pattern of classes of characters, of which the last is counted."""
+
+
+def relax_pattern(pattern: str, longest: object) -> str:
+    """Returns a pattern without its count, if the longest text says the same.
+
+    Generators of Go write patterns into tags that end at a comma, and then refuse every text.
+    """
+    found = _COUNTED.fullmatch(pattern)
+    if found is None:
+        return pattern
+    beginning, least, most, end = found.groups()
+    if longest != beginning.count("[") - 1 + int(most):
+        return pattern
+    return f"{beginning}{'*' if least == '0' else '+'}{end}"
 
 
 _PLACE = "#/components/schemas/"
@@ -110,6 +134,7 @@ def use_named_shapes(document: dict[str, Any]) -> None:
             _replace_with_references(part, names)
     _replace_with_references(document["paths"], names)
     schemas |= {name: {**shape} for name, shape in names.items() if name not in schemas}
+    _name_nullable_objects(schemas)
     for name, (owner, member) in _ITEMS.items():
         array = schemas[owner]["properties"][member]
         schemas[name], array["items"] = array["items"], {"$ref": _PLACE + name}
@@ -118,23 +143,46 @@ def use_named_shapes(document: dict[str, Any]) -> None:
             schema["x-enum-varnames"] = [_name_constant(name, value) for value in schema["enum"]]
 
 
+def _name_nullable_objects(schemas: dict[str, Any]) -> None:
+    """Gives a name to each object that a member may have instead of null: generators number those without."""
+    found: dict[str, Any] = {}
+    for owner, schema in schemas.items():
+        for member, value in schema.get("properties", {}).items():
+            for place, shape in enumerate(value.get("anyOf", ())):
+                if shape.get("type") == "object":
+                    name = owner.removesuffix("Patch") + member.title().replace("_", "")
+                    found[name], value["anyOf"][place] = shape, {"$ref": _PLACE + name}
+    schemas |= found
+
+
 def _name_remaining(
     schemas: dict[str, Any], names: Mapping[str, dict[str, Any]]
 ) -> dict[str, dict[str, Any]]:
     """Returns the shapes of members that would be numbered, each named after the member that has it first."""
     named: dict[str, dict[str, Any]] = {}
+    known = [*names.values(), *_list_defaulted_numbers(schemas)]
     for owner, schema in schemas.items():
         for member, value in schema.get("properties", {}).items():
             for shape in _list_inline_shapes(value):
-                if shape not in names.values() and shape not in named.values():
+                if shape not in known and shape not in named.values():
                     named[owner + member.title().replace("_", "")] = shape
     return named
 
 
+def _list_defaulted_numbers(schemas: dict[str, Any]) -> list[dict[str, Any]]:
+    """Returns enumerations of numbers of which a member has a default; Java has no literal of a named one."""
+    return [
+        _select_core(member)
+        for schema in schemas.values()
+        for member in schema.get("properties", {}).values()
+        if "enum" in member and "default" in member and member["type"] != "string"
+    ]
+
+
 def _list_inline_shapes(node: object) -> Iterator[dict[str, Any]]:
-    """Yields the enumerations within a member; Java has no literal for the default of one of numbers."""
+    """Yields the enumerations within a member."""
     if isinstance(node, dict):
-        if "enum" in node and (node["type"] == "string" or "default" not in node):
+        if "enum" in node:
             yield _select_core(node)
         for key, value in node.items():
             if key not in ("default", "example"):

@@ -7,7 +7,7 @@ _WORK = "moves work that is under way; what comes of it is recorded where it dec
 _MEASURED = "keeps what a node measured, under a digest of its own; what is drawn from it is recorded"
 
 NOT_RECORDED = {
-    **dict.fromkeys(("bill_tariff", "plan_fleet"), _ANSWERS),
+    **dict.fromkeys(("ask", "ask_again", "bill_tariff", "plan_fleet"), _ANSWERS),
     **dict.fromkeys(("heartbeat_node", "claim_lease", "renew_lease", "complete_lease"), _WORK),
     **dict.fromkeys(("put_node_inventory", "report_benchmark_result"), _MEASURED),
 }
@@ -18,7 +18,8 @@ RECORDED_BY_THEMSELVES = {
     "receive_security_event": "ends what a person acts by as `end_sessions` does, once for each tenant",
     "decide_on_page": "a form of a page; it decides by the operation of the API",
     "decide_by_link": "a form of a page; whoever the link is for is the subject",
-    "ask": "a form of a page; it makes a quote by the operation of the API",
+    "quote_question": "a form of a page; it makes a quote by the operation of the API",
+    "submit_on_page": "a form of a page; it submits by the operation of the API",
 }
 
 

@@ -42,7 +42,8 @@ def test_a_wait_asks_for_states_that_the_document_has():
 def test_the_messages_are_of_every_event():
     schemas = DOCUMENT["components"]["schemas"]
     types = [schemas[name]["properties"]["type"] for name in read_document(DOCUMENT).messages]
-    events = [event for each in types for event in each.get("enum", [each.get("const")])]
+    named = [schemas[each["$ref"].rpartition("/")[2]] if "$ref" in each else each for each in types]
+    events = [event for each in named for event in each.get("enum", [each.get("const")])]
     assert sorted(events) == sorted(WebhookEventType)
 
 

@@ -56,10 +56,12 @@ def approving(service):
     stop = threading.Event()
     thread = threading.Thread(target=_approve, args=(service, stop), daemon=True)
     thread.start()
-    yield name
-    stop.set()
-    thread.join(10)
-    service.client.delete("/v1/approval-policies/everything", headers=headers).raise_for_status()
+    try:
+        yield name
+    finally:
+        stop.set()
+        thread.join(10)
+        service.client.delete("/v1/approval-policies/everything", headers=headers).raise_for_status()
 
 
 def _approve(service, stop):

@@ -269,6 +269,7 @@ def test_what_needs_no_credentials_is_a_short_list(callers):
     }
     assert free == {
         "/",
+        "/ask/live.js",
         "/livez",
         "/readyz",
         "/openapi.json",

@@ -481,3 +481,18 @@ def settled(answer):
             del kept["id"]
         return kept
     return [settled(value) for value in answer] if isinstance(answer, list) else round_figures(answer)
+
+
+def test_a_count_that_the_longest_text_repeats_is_left_out():
+    from service.app.openapi_shapes import tidy_schema  # noqa: PLC0415
+
+    def relaxed(pattern, longest):
+        schema = {"type": "string", "pattern": pattern, "maxLength": longest}
+        tidy_schema(schema)
+        return schema["pattern"]
+
+    assert relaxed("^[a-z0-9][a-z0-9._-]{0,99}$", 100) == "^[a-z0-9][a-z0-9._-]*$"
+    assert relaxed("^([a-z0-9][a-z0-9._-]{0,99})?$", 100) == "^([a-z0-9][a-z0-9._-]*)?$"
+    assert relaxed("^[a-z0-9_]{1,60}$", 60) == "^[a-z0-9_]+$"
+    for kept in ("^[a-z0-9][a-z0-9._-]{0,98}$", "^-?[0-9]{1,15}(\\.[0-9]{1,18})?$", "^[a-z]{2,100}$"):
+        assert relaxed(kept, 100) == kept

@@ -228,7 +228,7 @@ def test_a_quote_is_submitted_to_the_approvers_of_a_policy(client):
     submitted = post(client, address, content_digest=digest)
     assert submitted.status_code == 303, submitted.text
     assert client.get(submitted.headers["location"]).status_code == 200
-    assert "To its approval" in client.get(address).text
+    assert "Go to the approval" in client.get(address).text
 
 
 @pytest.mark.parametrize("missing", ["once", "query", "form_token"])

@@ -1290,15 +1290,13 @@ export interface BaselineLoadSeries {
     /** Start of the first interval. */
     starts_at: string;
     /** Length of each interval, in minutes. */
-    interval_minutes: BaselineLoadSeriesIntervalMinutes;
+    interval_minutes: 5 | 15 | 30 | 60;
     /**
      * Mean power of each interval at the meter. The series covers every billing period in which the run
      * takes place.
      */
     kw: Array<number>;
 }
-
-export type BaselineLoadSeriesIntervalMinutes = 5 | 15 | 30 | 60;
 
 /** Batching of requests that are forward passes. */
 export interface BatchingInput {
@@ -2617,7 +2615,7 @@ export interface ConstantDemand {
     /** End of the last interval, as a time of the same kind as the start. */
     ends_at: string;
     /** Length of each interval, in minutes. */
-    interval_minutes?: BaselineLoadSeriesIntervalMinutes;
+    interval_minutes?: 5 | 15 | 30 | 60;
     /** Power at the meter. */
     kw: number;
 }
@@ -3119,7 +3117,7 @@ export interface DemandRule {
     /** End of the last interval, as a time of the same kind as the start. */
     ends_at: string;
     /** Length of each interval, in minutes. */
-    interval_minutes?: BaselineLoadSeriesIntervalMinutes;
+    interval_minutes?: 5 | 15 | 30 | 60;
     /** Power of every interval. */
     base_kw?: number;
     /** Power that each interval adds to the one before it. */
@@ -3158,7 +3156,7 @@ export interface DemandSeries {
     /** Start of the first interval. Without an offset from UTC it is on the local clock. */
     starts_at: string;
     /** Length of each interval, in minutes. */
-    interval_minutes?: BaselineLoadSeriesIntervalMinutes;
+    interval_minutes?: 5 | 15 | 30 | 60;
     /** Mean power of each interval at the meter. */
     kw: Array<number>;
 }
@@ -5032,7 +5030,7 @@ export interface IntervalIntensityInput {
     /** Start of the first interval. */
     starts_at: string;
     /** Length of each interval, in minutes. */
-    interval_minutes?: BaselineLoadSeriesIntervalMinutes;
+    interval_minutes?: 5 | 15 | 30 | 60;
     /** Intensity of each interval. */
     kg_co2e_per_kwh: Array<number>;
 }
@@ -5963,8 +5961,10 @@ export interface ModelPatch {
      * precision load the weights so; without it, weights are published in 16 bits or wider and loaded in
      * 16 bits.
      */
-    quantization_config?: Record<string, unknown> | null;
+    quantization_config?: ModelQuantizationConfig | null;
 }
+
+export type ModelQuantizationConfig = Record<string, unknown>;
 
 export type ModelReference = CatalogModel | HuggingFaceModel | ArchitectureModel | ParameterCountModel;
 
@@ -8416,7 +8416,7 @@ export interface RuledOutConfigurations {
 /** Power of a run over time. */
 export interface RunLoadInput {
     /** Interval over which the meter takes the mean, in minutes. */
-    interval_minutes?: BaselineLoadSeriesIntervalMinutes;
+    interval_minutes?: 5 | 15 | 30 | 60;
     /**
      * Time from switching on to steady work, at half the power above idle on average. It is added to the
      * run.

@@ -1718,16 +1718,13 @@ class BaselineLoadSeries(TypedDict):
     starts_at: str
     """Start of the first interval."""
 
-    interval_minutes: BaselineLoadSeriesIntervalMinutes
+    interval_minutes: Literal[5, 15, 30, 60]
     """Length of each interval, in minutes."""
 
     kw: list[float]
     """Mean power of each interval at the meter. The series covers every billing period in which the run
     takes place.
     """
-
-
-BaselineLoadSeriesIntervalMinutes: TypeAlias = "Literal[5, 15, 30, 60]"
 
 
 class BatchingInput(TypedDict):
@@ -3562,7 +3559,7 @@ class ConstantDemand(TypedDict):
     ends_at: str
     """End of the last interval, as a time of the same kind as the start."""
 
-    interval_minutes: NotRequired[BaselineLoadSeriesIntervalMinutes]
+    interval_minutes: NotRequired[Literal[5, 15, 30, 60]]
     """Length of each interval, in minutes."""
 
     kw: float
@@ -4228,7 +4225,7 @@ class DemandRule(TypedDict):
     ends_at: str
     """End of the last interval, as a time of the same kind as the start."""
 
-    interval_minutes: NotRequired[BaselineLoadSeriesIntervalMinutes]
+    interval_minutes: NotRequired[Literal[5, 15, 30, 60]]
     """Length of each interval, in minutes."""
 
     base_kw: NotRequired[float]
@@ -4281,7 +4278,7 @@ class DemandSeries(TypedDict):
     starts_at: str
     """Start of the first interval. Without an offset from UTC it is on the local clock."""
 
-    interval_minutes: NotRequired[BaselineLoadSeriesIntervalMinutes]
+    interval_minutes: NotRequired[Literal[5, 15, 30, 60]]
     """Length of each interval, in minutes."""
 
     kw: list[float]
@@ -6769,7 +6766,7 @@ class IntervalIntensityInput(TypedDict):
     starts_at: str
     """Start of the first interval."""
 
-    interval_minutes: NotRequired[BaselineLoadSeriesIntervalMinutes]
+    interval_minutes: NotRequired[Literal[5, 15, 30, 60]]
     """Length of each interval, in minutes."""
 
     kg_co2e_per_kwh: list[float]
@@ -8022,12 +8019,14 @@ class ModelPatch(TypedDict):
     license: NotRequired[str | None]
     """Licence of the weights, as the repository names it."""
 
-    quantization_config: NotRequired[dict[str, Any] | None]
+    quantization_config: NotRequired[ModelQuantizationConfig | None]
     """Quantization of the published weights, as their config.json states it. Questions that name no
     precision load the weights so; without it, weights are published in 16 bits or wider and loaded in
     16 bits.
     """
 
+
+ModelQuantizationConfig: TypeAlias = "dict[str, Any]"
 
 ModelReference: TypeAlias = "CatalogModel | HuggingFaceModel | ArchitectureModel | ParameterCountModel"
 
@@ -11280,7 +11279,7 @@ class RuledOutConfigurations(TypedDict):
 class RunLoadInput(TypedDict):
     """Power of a run over time."""
 
-    interval_minutes: NotRequired[BaselineLoadSeriesIntervalMinutes]
+    interval_minutes: NotRequired[Literal[5, 15, 30, 60]]
     """Interval over which the meter takes the mean, in minutes."""
 
     ramp_seconds: NotRequired[float]
