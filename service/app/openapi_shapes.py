@@ -150,7 +150,7 @@ def _name_nullable_objects(schemas: dict[str, Any]) -> None:
         for member, value in schema.get("properties", {}).items():
             for place, shape in enumerate(value.get("anyOf", ())):
                 if shape.get("type") == "object":
-                    name = owner.removesuffix("Patch") + member.title().replace("_", "")
+                    name = owner + member.title().replace("_", "")
                     found[name], value["anyOf"][place] = shape, {"$ref": _PLACE + name}
     schemas |= found
 

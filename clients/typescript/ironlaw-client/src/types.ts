@@ -5961,10 +5961,10 @@ export interface ModelPatch {
      * precision load the weights so; without it, weights are published in 16 bits or wider and loaded in
      * 16 bits.
      */
-    quantization_config?: ModelQuantizationConfig | null;
+    quantization_config?: ModelPatchQuantizationConfig | null;
 }
 
-export type ModelQuantizationConfig = Record<string, unknown>;
+export type ModelPatchQuantizationConfig = Record<string, unknown>;
 
 export type ModelReference = CatalogModel | HuggingFaceModel | ArchitectureModel | ParameterCountModel;
 

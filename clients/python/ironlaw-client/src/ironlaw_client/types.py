@@ -8019,14 +8019,14 @@ class ModelPatch(TypedDict):
     license: NotRequired[str | None]
     """Licence of the weights, as the repository names it."""
 
-    quantization_config: NotRequired[ModelQuantizationConfig | None]
+    quantization_config: NotRequired[ModelPatchQuantizationConfig | None]
     """Quantization of the published weights, as their config.json states it. Questions that name no
     precision load the weights so; without it, weights are published in 16 bits or wider and loaded in
     16 bits.
     """
 
 
-ModelQuantizationConfig: TypeAlias = "dict[str, Any]"
+ModelPatchQuantizationConfig: TypeAlias = "dict[str, Any]"
 
 ModelReference: TypeAlias = "CatalogModel | HuggingFaceModel | ArchitectureModel | ParameterCountModel"
 
