@@ -187,13 +187,15 @@ class _Comparison:
 
     @staticmethod
     def _list_alternatives(document: dict[str, Any], schema: dict[str, Any]) -> dict[str, dict[str, Any]]:
-        """Returns alternatives by what tells them apart: their type, and the constants of their members."""
-        found = {}
+        """Returns alternatives by type and the constants of their members; those of one kind in order."""
+        found: dict[str, dict[str, Any]] = {}
         for each in schema.get("oneOf", schema.get("anyOf", ())):
             shape = _follow(document, each)
             members = shape.get("properties", {}).items()
             told = {name: value["const"] for name, value in members if "const" in value}
-            found[json.dumps([shape.get("type"), shape.get("enum"), told, shape.get("required")])] = each
+            kind = f"{shape.get('type')} {json.dumps(told, sort_keys=True)}"
+            alike = sum(key.startswith(f"{kind} ") for key in found)
+            found[f"{kind} {alike}"] = each
         return found
 
 

@@ -48,15 +48,22 @@ OLD = {
                     "size": {"type": "integer", "minimum": 1},
                     "kind": {"type": "string", "enum": ["a", "b"]},
                     "part": {"oneOf": [{"$ref": f"{REF}Left"}, {"$ref": f"{REF}Right"}]},
+                    "unit": {"anyOf": [{"type": "string", "enum": ["day"]}, {"type": "number"}]},
                     "names": {"type": "array", "items": {"type": "string"}},
                 },
                 "required": ["size"],
             },
             "Left": {"type": "object", "properties": {"side": {"type": "string", "const": "left"}}},
             "Right": {"type": "object", "properties": {"side": {"type": "string", "const": "right"}}},
+            "Open": {"type": "object", "properties": {"kind": {"type": "string", "const": "open"}}},
+            "Shut": {"type": "object", "properties": {"kind": {"type": "string", "const": "shut"}}},
             "Thing": {
                 "type": "object",
-                "properties": {"id": {"type": "string"}, "note": {"type": "string"}},
+                "properties": {
+                    "id": {"type": "string"},
+                    "note": {"type": "string"},
+                    "state": {"oneOf": [{"$ref": f"{REF}Open"}, {"$ref": f"{REF}Shut"}]},
+                },
                 "required": ["id"],
             },
         }
@@ -142,6 +149,11 @@ BREAKS = {
         "Request (sent) takes no other members",
     ),
     "a member of an answer": ((*ANSWERED, "properties", "note"), GONE, "Thing (answered).note is gone"),
+    "an alternative of an answer": (
+        (*ANSWERED, "properties", "state", "oneOf"),
+        [{"$ref": f"{REF}Open"}, {"$ref": f"{REF}Shut"}, {"$ref": f"{REF}Left"}],
+        "Thing (answered).state has other alternatives",
+    ),
     "a member that may be absent": ((*ANSWERED, "required"), [], "Thing (answered).id may be absent"),
 }
 SOUND = {
@@ -151,6 +163,14 @@ SOUND = {
     "a member that need not be sent": ((*SENT, "required"), []),
     "a member of an answer": ((*ANSWERED, "properties", "more"), {"type": "string"}),
     "a member that is always there": ((*ANSWERED, "required"), ["id", "note"]),
+    "a value more of one of several kinds that is sent": (
+        (*MEMBERS, "unit", "anyOf", 0, "enum"),
+        ["day", "week"],
+    ),
+    "a member of an alternative that is always there": (
+        ("components", "schemas", "Open", "required"),
+        ["kind"],
+    ),
     "another operation": (("paths", "/v1/others"), {"get": {"operationId": "list_others"}}),
 }
 
