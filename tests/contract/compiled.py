@@ -200,7 +200,14 @@ def orval(folder):
 def paths(folder):
     """By openapi-typescript, whose types openapi-fetch asks with."""
     made = folder / "client"
-    node(installed("openapi-typescript"), PATH, "-o", made / "index.ts", cwd=folder)
+    node(
+        installed("openapi-typescript"),
+        PATH,
+        "-o",
+        made / "index.ts",
+        "--default-non-nullable=false",
+        cwd=folder,
+    )
     names = ("Approval", "Plan", "PlanRequest", "Quote", "QuoteRequest", "UtilityBill", "UtilityBillRequest")
     shapes = [f"export type {name} = components['schemas']['{name}'];" for name in names]
     (folder / "shapes.ts").write_text("\n".join(["import type { components } from './client';", *shapes]))
@@ -341,12 +348,13 @@ def document(rows: list[Made]) -> str:
 
 
 NOTES = """\
-Seconds are those of a machine that did other work too. Two generators have settings that are not the
+Seconds are those of a machine that did other work too. Three generators have settings that are not the
 default. Go has `useOneOfDiscriminatorLookup=true`: without it, its clients try every alternative of a union,
 ignore the constants that tell them apart, and refuse answers that match two. Java has
 `openApiNullable=false`, because the library `jackson-databind-nullable`, which the default needs, is in no
 registry that the run could reach, and `containerDefaultToNull=true`, without which it sends an empty list for
-one that was left out. Go gets `gopkg.in/validator.v2` from Debian's package where no module
+one that was left out. openapi-typescript has `--default-non-nullable=false`, without which callers have to
+send members that have a default. Go gets `gopkg.in/validator.v2` from Debian's package where no module
 proxy is reachable.
 
 What generators taught this document; tests of the document and of the clients hold it:
