@@ -44,7 +44,7 @@ _LINKS: Final = (
     Link("service-doc", "/docs", "Documentation", "Every operation, with examples to send."),
     Link("service-desc", "/openapi.json", "OpenAPI document", "All operations, to generate clients from."),
     Link("problems", "/docs/problems", "Problems", "Every error code and its meaning."),
-    Link("status", "/readyz", "Health", "Whether the service is ready to answer."),
+    Link("status", "/readyz", "Health", "Readiness of the service to answer."),
 )
 _GUIDE: Final = Link(
     "help", "/docs/guide/", "Guide", "How to run and use the service, and how its estimates are made."
