@@ -7,11 +7,11 @@ from urllib.parse import urlencode
 
 import pytest
 
+from service.kit.reports.numbers import KWH, SECONDS
+from service.kit.reports.numbers import format_value as in_words
 from service.kit.security.principals import Principal, PrincipalKind
 from service.quotes.form.fields import ASKED, AT_FIRST, FIELDS, PLACES
 from service.quotes.form.question import parse_question
-from service.quotes.report.numbers import KWH, SECONDS
-from service.quotes.report.numbers import format_value as in_words
 from tests.applications import TENANT, attach
 from tests.asking import ask, shipped, usd
 from tests.conftest import Client

@@ -6,6 +6,7 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
 
+from service.kit.reports.numbers import TIMES
 from service.kit.security.principals import Principal, PrincipalKind
 from service.quotes.form.fields import AT_FIRST
 from service.quotes.form.links import (
@@ -16,7 +17,6 @@ from service.quotes.form.links import (
     parse_query,
 )
 from service.quotes.form.question import parse_question
-from service.quotes.report.numbers import TIMES
 from tests.applications import TENANT, attach
 from tests.asking import ask, shipped
 from tests.conftest import Client

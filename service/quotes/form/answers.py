@@ -12,13 +12,13 @@ from service.kit.http.html import Form, group_errors_by_field
 from service.kit.http.problems import Problem
 from service.kit.http.shapes import load_shape
 from service.kit.http.validation import build_body_problem
+from service.kit.reports.numbers import TIMES, to_title
 from service.quotes.form.card import AnswerCard, build_card
 from service.quotes.form.comparison import ComparedAnswer
 from service.quotes.form.fields import AT_FIRST, CURRENCY, FIELDS, GROUPS, SERVING, WORKLOAD
 from service.quotes.form.links import KEPT, build_address, build_query, list_kept, parse_query
 from service.quotes.form.names import get_title, list_titles
 from service.quotes.form.question import TypedForm, convert_problem_units, parse_question
-from service.quotes.report.numbers import TIMES, to_title
 from service.quotes.report.service import ReportParts, build_estimate_parts
 from service.quotes.snapshot import (
     QUESTIONS,

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from typing import Any, Final, NamedTuple
 
-from service.quotes.report.numbers import (
+from service.kit.reports.numbers import (
     BYTES,
     KWH,
     UnitLadder,

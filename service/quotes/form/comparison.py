@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
+from service.kit.reports.numbers import NOT_KNOWN
 from service.quotes.form.card import AnswerCard, CardFigure
-from service.quotes.report.numbers import NOT_KNOWN
 
 _LEAST_CHANGE: Final = 0.005
 

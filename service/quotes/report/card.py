@@ -4,8 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from decimal import ROUND_HALF_EVEN, Decimal
 from typing import Any, NamedTuple
 
-from service.quotes.report.names import RowNames
-from service.quotes.report.numbers import (
+from service.kit.reports.numbers import (
     SECONDS,
     TIMES,
     format_money,
@@ -14,6 +13,7 @@ from service.quotes.report.numbers import (
     format_value,
     to_title,
 )
+from service.quotes.report.names import RowNames
 from service.quotes.report.question import get_broadest_question
 from service.quotes.schemas import QuoteComparison
 

@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from service.quotes.report.charts import ChartBar, ChartLabel, ChartMark, render_bars
-from service.quotes.report.numbers import NOT_KNOWN, TIMES, FormattedFigure, UnitScale, build_figure
-from service.quotes.report.scaling import build_doubling_axis
-from service.quotes.report.shapes import ReportChart, ReportTable
+from service.kit.reports.charts import ChartBar, ChartLabel, ChartMark, render_bars
+from service.kit.reports.numbers import NOT_KNOWN, TIMES, FormattedFigure, UnitScale, build_figure
+from service.kit.reports.scaling import build_doubling_axis
+from service.kit.reports.shapes import ReportChart, ReportTable
 from service.schemas.base import EstimateGap
 
 NAMES = {

@@ -1,7 +1,7 @@
 """Section of the memory: the fullest device against its capacity."""
 
-from service.quotes.report.charts import ChartBar, ChartLabel, ChartMark, render_bars, stack_bars
-from service.quotes.report.numbers import (
+from service.kit.reports.charts import ChartBar, ChartLabel, ChartMark, render_bars, stack_bars
+from service.kit.reports.numbers import (
     BYTES,
     PERCENT,
     UnitScale,
@@ -13,9 +13,9 @@ from service.quotes.report.numbers import (
     select_scale,
     to_title,
 )
-from service.quotes.report.rounding import round_shares, round_to_sum
-from service.quotes.report.scaling import build_linear_axis
-from service.quotes.report.shapes import (
+from service.kit.reports.rounding import round_shares, round_to_sum
+from service.kit.reports.scaling import build_linear_axis
+from service.kit.reports.shapes import (
     FigureList,
     ReportChart,
     ReportRemarks,

@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from service.quotes.report.charts import ChartBar, ChartLabel, render_bars, stack_bars
-from service.quotes.report.numbers import (
+from service.kit.reports.charts import ChartBar, ChartLabel, render_bars, stack_bars
+from service.kit.reports.numbers import (
     NOT_KNOWN,
     PERCENT,
     UnitLadder,
@@ -18,8 +18,8 @@ from service.quotes.report.numbers import (
     select_scale,
     to_title,
 )
-from service.quotes.report.scaling import build_linear_axis
-from service.quotes.report.shapes import (
+from service.kit.reports.scaling import build_linear_axis
+from service.kit.reports.shapes import (
     FigureList,
     ReportBlock,
     ReportChart,

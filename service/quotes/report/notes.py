@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from service.kit.reports.numbers import PERCENT, format_figure_title, format_value, to_plain_words, to_title
+from service.kit.reports.shapes import ReportRemarks, ReportSection, ReportTable, select_blocks
 from service.quotes.report.headlines import NAMES
 from service.quotes.report.names import RowNames
-from service.quotes.report.numbers import PERCENT, format_figure_title, format_value, to_plain_words, to_title
-from service.quotes.report.shapes import ReportRemarks, ReportSection, ReportTable, select_blocks
 from service.schemas.base import AnswerWarning, EstimateGap
 
 _MOST_SHOWN = 8

@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from service.quotes.report.charts import truncate_name
+from service.kit.reports.charts import truncate_name
+from service.kit.reports.numbers import TIMES, format_money, format_number, to_plain_words
+from service.kit.reports.shapes import ReportTable
 from service.quotes.report.names import RowNames
-from service.quotes.report.numbers import TIMES, format_money, format_number, to_plain_words
-from service.quotes.report.shapes import ReportTable
 
 _LONGEST = 160
 _MOST_LISTED = 6

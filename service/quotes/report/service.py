@@ -8,6 +8,8 @@ from markupsafe import Markup
 from pydantic_core import to_json
 
 from service.kit.http.html import render_fragment, render_template
+from service.kit.reports.numbers import FormattedFigure
+from service.kit.reports.shapes import ReportChart, ReportRemarks, ReportSection, select_blocks
 from service.quotes.report.card import build_card
 from service.quotes.report.headlines import (
     build_headline_rows,
@@ -19,9 +21,7 @@ from service.quotes.report.memory import build_memory_section
 from service.quotes.report.money import build_cost_section
 from service.quotes.report.names import RowNames
 from service.quotes.report.notes import build_notes_section, build_sources_section, list_first_notes
-from service.quotes.report.numbers import FormattedFigure
 from service.quotes.report.question import build_settings_table, format_subject, get_broadest_question
-from service.quotes.report.shapes import ReportChart, ReportRemarks, ReportSection, select_blocks
 from service.quotes.report.speed import build_speed_section
 from service.quotes.report.utility_bill.bill import build_bill_section
 from service.quotes.report.utility_bill.emissions import build_emissions_section

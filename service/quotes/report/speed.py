@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from service.quotes.report.charts import (
+from service.kit.reports.charts import (
     ChartBar,
     ChartLabel,
     RooflinePoint,
@@ -11,7 +11,7 @@ from service.quotes.report.charts import (
     render_roofline,
     stack_bars,
 )
-from service.quotes.report.numbers import (
+from service.kit.reports.numbers import (
     FLOPS_PER_SECOND,
     PERCENT,
     SECONDS,
@@ -25,9 +25,9 @@ from service.quotes.report.numbers import (
     select_scale,
     to_title,
 )
-from service.quotes.report.rounding import PrintedSum, is_sum_of, round_to_sum
-from service.quotes.report.scaling import build_linear_axis
-from service.quotes.report.shapes import (
+from service.kit.reports.rounding import PrintedSum, is_sum_of, round_to_sum
+from service.kit.reports.scaling import build_linear_axis
+from service.kit.reports.shapes import (
     FigureList,
     ReportBlock,
     ReportChart,

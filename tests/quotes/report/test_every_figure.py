@@ -9,7 +9,7 @@ from typing import get_args, get_type_hints
 import pytest
 from typing_extensions import is_typeddict
 
-from service.quotes.report.numbers import PLAIN, select_ladder
+from service.kit.reports.numbers import PLAIN, select_ladder
 from service.quotes.report.service import render_report
 from service.schemas.answers import MemoryEstimate, OperatorEstimate, ThroughputEstimate
 from service.schemas.base import QuantityEstimate

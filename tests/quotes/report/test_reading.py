@@ -3,7 +3,7 @@
 import pytest
 
 from service.kit.http.html import page_response
-from service.quotes.report.numbers import TIMES
+from service.kit.reports.numbers import TIMES
 from service.quotes.report.service import render_report
 from tests.applications import attach
 from tests.browsing import DESKTOP, LOOPBACK, PHONE, overflow, printed, served, shows, violations

@@ -8,9 +8,9 @@ from itertools import pairwise
 import pytest
 
 from service.kit.http.html import format_money
-from service.quotes.report.numbers import TIMES
+from service.kit.reports.numbers import TIMES
+from service.kit.reports.shapes import ReportChart
 from service.quotes.report.service import build_estimate_parts, render_report, render_report_section
-from service.quotes.report.shapes import ReportChart
 from service.quotes.report.utility_bill.load_profile import build_slots
 from tests.asking import usd
 from tests.quotes.reading import BARE, SERVED, TRAINED, UNKNOWN, Page, quoted

@@ -1,8 +1,8 @@
 """Section of the electricity bill: by charge, by kind of charge and by billing period."""
 
+from service.kit.reports.numbers import build_money_figure, list_figures
+from service.kit.reports.shapes import FigureList, ReportBlock, ReportSection, select_blocks
 from service.quotes.report.money import build_break_even_table, build_lines_picture, build_lines_table
-from service.quotes.report.numbers import build_money_figure, list_figures
-from service.quotes.report.shapes import FigureList, ReportBlock, ReportSection, select_blocks
 from service.quotes.report.utility_bill.charges import build_all_lines_table, build_charges_table
 from service.quotes.report.utility_bill.months import build_kinds_table, build_periods_picture
 from service.schemas.bill_answers import ElectricityBill, UtilityBill

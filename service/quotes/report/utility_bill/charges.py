@@ -4,9 +4,9 @@ from collections import defaultdict
 from collections.abc import Sequence
 from decimal import Decimal
 
+from service.kit.reports.numbers import NOT_KNOWN, format_money, format_quantity, to_title
+from service.kit.reports.shapes import ReportTable
 from service.quotes.report.money import format_amount
-from service.quotes.report.numbers import NOT_KNOWN, format_money, format_quantity, to_title
-from service.quotes.report.shapes import ReportTable
 from service.quotes.report.utility_bill.months import format_period, sum_amounts
 from service.schemas.bill_answers import ElectricityBillLine
 

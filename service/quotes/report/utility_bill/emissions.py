@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from service.quotes.report.numbers import (
+from service.kit.reports.numbers import (
     KG_CO2E,
     KWH,
     PERCENT,
@@ -13,7 +13,7 @@ from service.quotes.report.numbers import (
     list_figures,
     to_title,
 )
-from service.quotes.report.shapes import FigureList, ReportSection, ReportTable, select_blocks
+from service.kit.reports.shapes import FigureList, ReportSection, ReportTable, select_blocks
 from service.schemas.bill_answers import UtilityBill
 from service.schemas.energy_answers import CarbonEmissions
 

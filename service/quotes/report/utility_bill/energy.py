@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from service.quotes.report.charts import ChartBar, ChartLabel, render_bars, stack_bars
-from service.quotes.report.numbers import (
+from service.kit.reports.charts import ChartBar, ChartLabel, render_bars, stack_bars
+from service.kit.reports.numbers import (
     KW,
     KWH,
     UnitScale,
@@ -15,9 +15,9 @@ from service.quotes.report.numbers import (
     select_scale,
     to_title,
 )
-from service.quotes.report.rounding import round_to_sum
-from service.quotes.report.scaling import build_linear_axis
-from service.quotes.report.shapes import FigureList, ReportChart, ReportSection, ReportTable, select_blocks
+from service.kit.reports.rounding import round_to_sum
+from service.kit.reports.scaling import build_linear_axis
+from service.kit.reports.shapes import FigureList, ReportChart, ReportSection, ReportTable, select_blocks
 from service.quotes.report.utility_bill.load_profile import build_load_blocks
 from service.schemas.bill_answers import UtilityBill
 from service.schemas.energy_answers import EnergyEstimate

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
-from service.quotes.report.charts import ChartBar, ChartLabel, TimeSlot, render_bars, render_time_series
-from service.quotes.report.numbers import (
+from service.kit.reports.charts import ChartBar, ChartLabel, TimeSlot, render_bars, render_time_series
+from service.kit.reports.numbers import (
     KW,
     KWH,
     SECONDS,
@@ -15,8 +15,8 @@ from service.quotes.report.numbers import (
     select_scale,
     to_title,
 )
-from service.quotes.report.scaling import build_linear_axis
-from service.quotes.report.shapes import ReportBlock, ReportChart, ReportTable
+from service.kit.reports.scaling import build_linear_axis
+from service.kit.reports.shapes import ReportBlock, ReportChart, ReportTable
 from service.schemas.energy_answers import LoadProfileEstimate
 
 _MOST_SLOTS = 96

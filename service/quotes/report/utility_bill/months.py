@@ -6,12 +6,12 @@ from datetime import date, timedelta
 from decimal import Decimal
 from typing import Any
 
-from service.quotes.report.charts import ChartBar, ChartLabel, render_bars
+from service.kit.reports.charts import ChartBar, ChartLabel, render_bars
+from service.kit.reports.numbers import format_money, format_number, select_scale, to_title
+from service.kit.reports.rounding import round_to_sum
+from service.kit.reports.scaling import build_linear_axis
+from service.kit.reports.shapes import ReportChart, ReportTable
 from service.quotes.report.money import build_money_ladder
-from service.quotes.report.numbers import format_money, format_number, select_scale, to_title
-from service.quotes.report.rounding import round_to_sum
-from service.quotes.report.scaling import build_linear_axis
-from service.quotes.report.shapes import ReportChart, ReportTable
 from service.schemas.bill_answers import BillingPeriod, ElectricityBill, ElectricityBillLine
 
 _LONGEST_MONTH = 31

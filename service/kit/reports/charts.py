@@ -10,8 +10,8 @@ from typing import NamedTuple
 from markupsafe import Markup
 
 from service.kit.http.html import escape_invisible
-from service.quotes.report.numbers import UnitScale, build_tick_format, format_number
-from service.quotes.report.scaling import ChartAxis, build_linear_axis, build_logarithmic_axis
+from service.kit.reports.numbers import UnitScale, build_tick_format, format_number
+from service.kit.reports.scaling import ChartAxis, build_linear_axis, build_logarithmic_axis
 
 WIDTH = 420
 _LINE = 15

@@ -2,7 +2,7 @@
 
 import pytest
 
-from service.quotes.report.charts import (
+from service.kit.reports.charts import (
     ChartBar,
     ChartLabel,
     ChartMark,
@@ -10,7 +10,7 @@ from service.quotes.report.charts import (
     stack_bars,
     truncate_name,
 )
-from service.quotes.report.numbers import (
+from service.kit.reports.numbers import (
     BYTES,
     KWH,
     SECONDS,
@@ -26,8 +26,8 @@ from service.quotes.report.numbers import (
     select_scale,
     to_title,
 )
-from service.quotes.report.rounding import round_shares, round_to_sum
-from service.quotes.report.scaling import build_doubling_axis, build_linear_axis, build_logarithmic_axis
+from service.kit.reports.rounding import round_shares, round_to_sum
+from service.kit.reports.scaling import build_doubling_axis, build_linear_axis, build_logarithmic_axis
 from tests.quotes.reading import Page
 
 

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
-from service.quotes.report.numbers import FormattedFigure
+from service.kit.reports.numbers import FormattedFigure
 
 MOST_ROWS = 200
 """Most rows of a table."""

@@ -1,0 +1,1 @@
+"""Numbers, tables and charts as readers see them, for pages and reports."""
