@@ -3,6 +3,7 @@
 `make package` does all of it, and needs a network for the dependencies. Tests hold what is in the files.
 """
 
+import html
 import json
 import re
 import subprocess
@@ -91,10 +92,10 @@ def try_out(home, folder):
 
 def read_pages(client):
     """Pages for people, with all that they load from here."""
-    for path in ("/docs", "/ask"):
+    for path in ("/", "/docs", "/ask", "/quotes", "/budgets"):
         page = client.get(path)
         assert page.status_code == 200, path
-        for asset in sorted(set(ASSET.findall(page.text))):
+        for asset in sorted({html.unescape(link) for link in ASSET.findall(page.text)}):
             assert client.get(asset).status_code < 400, asset
 
 
