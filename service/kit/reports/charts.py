@@ -21,6 +21,8 @@ _NAME_LENGTH = 34
 _SHORTEST_NAME = 12
 _LABEL = 7.0
 """Approximate width of a character of a label."""
+_BOLD = 8.3
+"""The same of a bold one."""
 _ASCENT, _DESCENT = 10.0, 3.0
 """Approximate height of a label above and below its baseline."""
 
@@ -98,9 +100,9 @@ def _render_rectangle(x: float, y: float, width: float, height: float, kind: str
     return written.format(x, y, max(width, 0.0), height, kind)
 
 
-def _select_anchor(at: float, text: str, width: float) -> str:
+def _select_anchor(at: float, text: str, width: float, character: float = _LABEL) -> str:
     """Returns the anchor of a text at ``at`` of ``width`` that keeps it within the chart."""
-    half = len(text) * _LABEL / 2
+    half = len(text) * character / 2
     if at < half:
         return "start"
     return "end" if at > width - half else "middle"
@@ -183,7 +185,7 @@ def _render_row(row: ChartBar, top: float, axis: ChartAxis) -> list[Markup]:
 
 def _count_name_characters(shown: str) -> int:
     """Returns the number of characters of a name next to a figure."""
-    return min(_NAME_LENGTH, max(_SHORTEST_NAME, int(WIDTH / _LABEL) - len(shown) - 2))
+    return min(_NAME_LENGTH, max(_SHORTEST_NAME, int((WIDTH - len(shown) * _BOLD) / _LABEL) - 1))
 
 
 class RooflinePoint(NamedTuple):
@@ -417,7 +419,7 @@ def _render_legend(series: Sequence[ChartSeries], marks: Sequence[ChartMark]) ->
     for place, mark in enumerate(marks, len(series)):
         middle = place * _LINE + 8
         parts.append(_render_line(0, middle, _SWATCH, middle, "mark"))
-        name = truncate_name(mark.name, _LEGEND_LENGTH)
+        name = truncate_name(mark.name, int(_LEGEND_LENGTH * _LABEL / _BOLD))
         parts.append(_render_text(_SWATCH + 6, middle + 4, name, "mark-name"))
     return parts
 
@@ -427,7 +429,8 @@ def _render_marks(plane: _ChartPlane, across: Sequence[ChartMark], up: Sequence[
     for place, mark in enumerate(across):
         x, y = plane.to_x(mark.value), plane.top - 10 - place * _LINE
         parts.append(_render_line(x, y + 2, x, plane.floor, "mark"))
-        parts.append(_render_text(x, y, mark.name, "mark-name", _select_anchor(x, mark.name, WIDTH)))
+        anchor = _select_anchor(x, mark.name, WIDTH, _BOLD)
+        parts.append(_render_text(x, y, mark.name, "mark-name", anchor))
     for mark in up:
         y = plane.to_y(mark.value)
         parts.append(_render_line(_LEFT, y, WIDTH - 12, y, "mark"))
@@ -464,7 +467,7 @@ def _render_point_names(plane: _ChartPlane, series: Sequence[ChartSeries]) -> li
     """Returns names beside their points, without those that would overlap a point or another name."""
     drawn = [one for each in series if each.kind != "line" for one in each.points]
     places = [(plane.to_x(one.x), plane.to_y(one.y)) for one in drawn]
-    taken = [_Box(x - _POINT, y - _POINT, x + _POINT, y + _POINT) for x, y in places]
+    taken = [_measure_point(plane, one) for one in drawn]
     parts: list[Markup] = []
     for one, (x, y) in zip(drawn, places, strict=True):
         label = _find_name_position(plane, x, y, one.name, taken) if one.name else None
@@ -474,11 +477,19 @@ def _render_point_names(plane: _ChartPlane, series: Sequence[ChartSeries]) -> li
     return parts
 
 
+def _measure_point(plane: _ChartPlane, point: SeriesPoint) -> _Box:
+    """Returns the rectangle of a point with its interval."""
+    x, y = plane.to_x(point.x), plane.to_y(point.y)
+    low = y if point.low is None else plane.to_y(point.low)
+    high = y if point.high is None else plane.to_y(point.high)
+    return _Box(x - _POINT, min(y, high) - _POINT, x + _POINT, max(y, low) + _POINT)
+
+
 def _find_name_position(
     plane: _ChartPlane, x: float, y: float, name: str, taken: Sequence[_Box]
 ) -> _Box | None:
-    """Returns a free place for a name above, below or beside a point, or None."""
-    ways = ((0, -9, "middle"), (0, 18, "middle"), (9, 4, "start"), (-9, 4, "end"))
+    """Returns a free place for a name above or around a point, or None."""
+    ways = ((0, -9, "middle"), (7, -7, "start"), (-7, -7, "end"), (7, 16, "start"), (-7, 16, "end"))
     for right, down, anchor in ways:
         label = _measure_text(x + right, y + down, name, anchor)
         inside = label.left >= _LEFT and label.right <= WIDTH and plane.top <= label.top

@@ -5,6 +5,8 @@ from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, NamedTuple
 
+from markupsafe import Markup, escape
+
 from service.kit.http.html import format_money as _money
 
 TIMES = "\N{MULTIPLICATION SIGN}"
@@ -123,6 +125,13 @@ class FormattedFigure(NamedTuple):
     def cell(self) -> str:
         """The figure with its interval, in one cell of a table."""
         return f"{self.shown} ({self.low} to {self.high})" if self.low else self.shown
+
+    @property
+    def stacked(self) -> Markup:
+        """The figure above its interval, for a narrow column."""
+        if not self.low:
+            return escape(self.shown)
+        return Markup('{}<span class="hint">{} to {}</span>').format(self.shown, self.low, self.high)
 
 
 def select_ladder(name: str) -> UnitLadder:

@@ -2,8 +2,9 @@
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, Final, NamedTuple, TypeVar
 
 from pydantic import ValidationError
 from pydantic_core import to_json
@@ -32,6 +33,7 @@ from service.resolve.catalog import CatalogView
 from service.schemas.base import StrictModel
 
 _MISSING: Final = "MISSING"
+_Answer = TypeVar("_Answer")
 Assumption = tuple[str, str, str]
 """Name, value and reason of what the question leaves open."""
 
@@ -59,14 +61,19 @@ class FormRefusal(NamedTuple):
 def answer_form(form: Form, catalog: CatalogView) -> tuple[TypedForm, FormAnswer | FormRefusal]:
     """Returns the typed form, and its answer or the reasons why it has none."""
     typed = parse_question(form, catalog)
+    return typed, answer_typed(typed, partial(_answer_question, form, typed, catalog))
+
+
+def answer_typed(typed: TypedForm, answer: Callable[[], _Answer]) -> _Answer | FormRefusal:
+    """Returns the answer to a typed form, or the reasons why it has none."""
     if typed.wrong:
-        return typed, FormRefusal(_list_shape_errors(typed) | typed.wrong)
+        return FormRefusal(_list_shape_errors(typed) | typed.wrong)
     try:
-        return typed, _answer_question(form, typed, catalog)
+        return answer()
     except Problem as problem:
         if not problem.errors:
             raise
-        return typed, FormRefusal(*group_errors_by_field(convert_problem_units(problem), typed.places))
+        return FormRefusal(*group_errors_by_field(convert_problem_units(problem), typed.places))
 
 
 def build_question(typed: TypedForm) -> StrictModel:

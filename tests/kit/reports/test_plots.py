@@ -86,10 +86,11 @@ def test_a_linear_axis_does_not_say_that_it_is_logarithmic():
 
 
 def boxes(page):
-    """Rectangles of the texts of a chart, 7 units a character, as long as the font is wide."""
+    """Rectangles of the texts of a chart in a wide font: 7 units a character, and 8.3 a bold one."""
     found = []
     for given, text in zip(page.charts["t"]["text_marks"], page.charts["t"]["texts"], strict=True):
-        x, y, width = float(given["x"]), float(given["y"]), 7.0 * len(text[1])
+        wide = 8.3 if text[0] in {"figure", "mark-name"} else 7.0
+        x, y, width = float(given["x"]), float(given["y"]), wide * len(text[1])
         left = x - {"start": 0, "middle": width / 2, "end": width}[given["text-anchor"]]
         found.append((left, y - 10, left + width, y + 3, text[1]))
     return found

@@ -135,7 +135,7 @@ def test_the_answer_follows_what_is_typed(window, app, databases_of, width):
         assert page.text_content("#status").startswith("Fits. ")
         page.fill("#model", "lama 3.1 70")
         page.wait_for_selector("#wrong")
-        assert "did you mean" in page.inner_text("#refusal")
+        assert "Did you mean Llama 3.1 70B" in page.inner_text("#refusal")
         assert page.get_attribute("#model", "aria-invalid") == "true"
         assert f"8 {TIMES}" in page.inner_text("#answer-title")
         page.fill("#model", "Qwen3 8B")
