@@ -1,6 +1,7 @@
 """Answers of the form: the card, the sections of the report, and the questions beside it."""
 
 import json
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
@@ -13,6 +14,7 @@ from service.kit.http.html import Form, group_errors_by_field
 from service.kit.http.problems import Problem
 from service.kit.http.shapes import load_shape
 from service.kit.http.validation import build_body_problem
+from service.kit.locales import localize_number
 from service.kit.reports.numbers import TIMES, to_title
 from service.quotes.form.card import AnswerCard, build_card
 from service.quotes.form.comparison import ComparedAnswer
@@ -33,6 +35,8 @@ from service.resolve.catalog import CatalogView
 from service.schemas.base import StrictModel
 
 _MISSING: Final = "MISSING"
+_NUMBER: Final = re.compile(r"[0-9]+(\.[0-9]+)?")
+_NUMBERS: Final = ("number", "whole", "money")
 _Answer = TypeVar("_Answer")
 Assumption = tuple[str, str, str]
 """Name, value and reason of what the question leaves open."""
@@ -161,7 +165,7 @@ def _list_assumptions(
     for field in (field for group in GROUPS if not group.is_first for field in group.fields):
         text = form.get(field.name, "").strip()
         if text and text == AT_FIRST.get(field.name) and field.name not in typed.unused:
-            shown = dict(field.options).get(text, text)
+            shown = dict(field.options).get(text, localize_number(text) if field.kind in _NUMBERS else text)
             shown = list_titles(catalog, field.rows).get(text, text) if field.rows else shown
             unit = form.get(CURRENCY, "") if field.kind == "money" else ""
             yield (
@@ -175,7 +179,12 @@ def _list_assumptions(
             if default["pointer"] not in seen:
                 seen.add(default["pointer"])
                 name = " / ".join(default["pointer"].split("/")[2:] or [default["pointer"][1:]])
-                yield to_title(name), default["value"], default["detail"]
+                yield to_title(name), _format_default(name, default["value"]), default["detail"]
+
+
+def _format_default(name: str, value: str) -> str:
+    """Returns a value in the style of the reader if it is a number, and not that of a version."""
+    return localize_number(value) if _NUMBER.fullmatch(value) and not name.endswith("version") else value
 
 
 def list_compared(form: Form, catalog: CatalogView, answer: FormAnswer) -> list[ComparedAnswer]:

@@ -52,7 +52,7 @@ from service.quotes.form.links import (
 )
 from service.quotes.form.names import get_title, list_suggestions, list_titles
 from service.quotes.form.proposals import ProposedName, list_proposals, remove_listed_names
-from service.quotes.form.question import TypedForm, parse_question
+from service.quotes.form.question import TypedForm, parse_question, read_numbers, write_numbers
 from service.quotes.schemas import QuoteRequest
 from service.quotes.service import QuoteFreezing, create_quote
 from service.resolve.catalog import CatalogView
@@ -147,6 +147,7 @@ async def ask(
     aside: OffloadedWork,
 ) -> Response:
     """Redirects to the address of the question, or answers at once where it is too long for one."""
+    form = read_numbers(form)
     if form.get(KEEP):
         form = keep_question(form)
     address = build_address(form)
@@ -166,6 +167,7 @@ async def ask_again(
     aside: OffloadedWork,
 ) -> Response:
     """Returns the part of the page that answers, with the address of the question, for the script."""
+    form = read_numbers(form)
     snapshot = await get_requested_snapshot(request)
     asked = await aside(partial(_answer_all, form, snapshot))
     is_answered = isinstance(asked.result, FormAnswer)
@@ -268,7 +270,7 @@ def _list_payers(visitor: PageVisitor, transactions: TransactionSource) -> list[
 def _show_page(
     asked: AskedForm, catalog: CatalogView, visitor: PageVisitor, transactions: TransactionSource
 ) -> Response:
-    shown = dict(asked.form)
+    shown = write_numbers(asked.form)
     for noun, name in (("models", "model"), ("accelerators", "accelerator")):
         shown[name] = get_title(catalog, noun, asked.form.get(name, "").strip())  # type: ignore[arg-type]
     page = render_template(

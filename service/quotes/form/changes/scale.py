@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from service.kit.http.html import Form
+from service.kit.locales import format_count
 from service.kit.reports.charts import (
     ChartLabel,
     ChartMark,
@@ -72,16 +73,19 @@ def _build_scaling_chart(curve: AnsweredCurve) -> ReportChart | None:
                 for point, each in found
             ]
         ),
-        ChartSeries(f"Ideal: each device as fast as of {base.devices:,}", ideal, "line"),
+        ChartSeries(f"Ideal: each device as fast as of {format_count(base.devices)}", ideal, "line"),
     ]
     asked = [
-        ChartMark(f"asked: {one.devices:,}", one.devices) for one, _ in found if one.value == curve.asked
+        ChartMark(f"asked: {format_count(one.devices)}", one.devices)
+        for one, _ in found
+        if one.value == curve.asked
     ]
     counts = [point.devices for point, _ in found]
     ends = [end for _, each in found for end in (each["low"], each["high"])] + [one.y for one in ideal]
     caption = "Speed against the number of devices"
     rates = "; ".join(
-        f"{point.devices:,} devices {format_number(each['value'])} tokens per second" for point, each in found
+        f"{format_count(point.devices)} devices {format_number(each['value'])} tokens per second"
+        for point, each in found
     )
     chart = render_series(
         ChartLabel("scaling", caption, f"On logarithmic axes: {rates}."),
@@ -91,7 +95,7 @@ def _build_scaling_chart(curve: AnsweredCurve) -> ReportChart | None:
     )
     rows = [
         (
-            f"{point.devices:,}",
+            format_count(point.devices),
             build_quantity_figure("tokens_per_second", each).stacked,
             f"{each['value'] / (per_device * point.devices):.0%}",
             _format_fit(point),
@@ -149,7 +153,7 @@ def _build_deadline_chart(curve: AnsweredCurve) -> ReportChart | None:
     )
     rows = [
         (
-            f"{point.devices:,}",
+            format_count(point.devices),
             build_quantity_figure("duration_seconds", time).stacked,
             build_money_figure("total", total).stacked,
             _format_fit(point),
@@ -166,7 +170,7 @@ def _build_deadline_chart(curve: AnsweredCurve) -> ReportChart | None:
 
 def _place_run(point: CurvePoint, total: Mapping[str, Any], time: Mapping[str, Any]) -> SeriesPoint:
     amount, low, high = (float(total[end]) for end in ("amount", "low", "high"))
-    return SeriesPoint(time["value"], amount, low, high, f"{point.devices:,}")
+    return SeriesPoint(time["value"], amount, low, high, format_count(point.devices))
 
 
 def _build_money_axis(amounts: Sequence[float], ladder: UnitLadder) -> ChartAxis:
@@ -175,7 +179,7 @@ def _build_money_axis(amounts: Sequence[float], ladder: UnitLadder) -> ChartAxis
 
 def _describe_runs(found: Sequence[tuple[CurvePoint, Mapping[str, Any], Mapping[str, Any]]]) -> str:
     runs = "; ".join(
-        f"{point.devices:,} devices {format_value(time['value'], SECONDS)} for "
+        f"{format_count(point.devices)} devices {format_value(time['value'], SECONDS)} for "
         f"{build_money_figure('total', total).shown}"
         for point, total, time in found
     )

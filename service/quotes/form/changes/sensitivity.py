@@ -5,6 +5,7 @@ from functools import partial
 from typing import Any, Final, NamedTuple
 
 from service.kit.http.problems import Problem
+from service.kit.locales import localize_number
 from service.kit.reports.charts import ChartLabel, TornadoBar, render_tornado
 from service.kit.reports.numbers import UnitScale, format_in_scale, select_ladder, select_scale
 from service.kit.reports.scaling import build_linear_axis
@@ -257,4 +258,4 @@ def _get_size(figure: Mapping[str, Any]) -> float:
 
 
 def _format_change(share: float) -> str:
-    return f"{share:+.1%}".replace("-", "\N{MINUS SIGN}")
+    return localize_number(f"{share:+.1%}").replace("-", "\N{MINUS SIGN}")

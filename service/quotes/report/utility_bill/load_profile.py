@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
+from service.kit.locales import format_count
 from service.kit.reports.charts import ChartBar, ChartLabel, TimeSlot, render_bars, render_time_series
 from service.kit.reports.numbers import (
     KW,
@@ -101,7 +102,7 @@ def _build_power_picture(profile: LoadProfileEstimate) -> ReportChart:
     caption = "Power at the meter in time"
     first = profile.get("first_interval_at")
     count = len(profile["intervals_kw"])
-    note = f"{count:,} intervals of {profile['interval_minutes']} minutes"
+    note = f"{format_count(count)} intervals of {profile['interval_minutes']} minutes"
     if count > len(slots):
         note += f", in {len(slots)} stretches: the area is the mean, a line the range within a stretch"
     if first:
