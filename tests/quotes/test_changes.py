@@ -27,6 +27,7 @@ TRAINED = {
 }
 PATIENT = 600.0
 LATENCY, FRONTIER = "Latency against load", "What users and devices get: the frontier of serving"
+POWER = "Power at the meter in time"
 SCALING, DEADLINE = "Speed against the number of devices", "Cost against deadline"
 PRICE, TOKENS, BILL = (
     f"{name}: what moves it most" for name in ("Price of the run", "Price of a million tokens", "Electricity")
@@ -61,6 +62,14 @@ def rows(chart):
     """The rows of a chart's table by their first cell, as text."""
     return {
         row[0]: [html.unescape(re.sub("<[^>]+>.*", "", str(cell))) for cell in row[1:]]
+        for row in chart.table.rows
+    }
+
+
+def changes(chart):
+    """The changes of a tornado with less and with more of each assumption."""
+    return {
+        row[0]: [re.search('<span class="hint">(.*)</span>', str(cell)).group(1) for cell in row[1:]]
         for row in chart.table.rows
     }
 
@@ -139,15 +148,12 @@ def test_runs_that_do_not_fit_are_a_series_of_their_own():
 
 
 def test_assumptions_are_sorted_by_what_they_move():
-    price = rows(charts(TRAINED)[PRICE])
-    assert price["Rent of one device"][0].endswith("(\N{MINUS SIGN}20.0%)")
-    assert price["Rent of one device"][1].endswith("(+20.0%)")
+    price = changes(charts(TRAINED)[PRICE])
+    assert price["Rent of one device"] == ["\N{MINUS SIGN}20.0%", "+20.0%"]
     # A fifth less of the utilization is a quarter more time.
-    assert price["Utilization"][0].endswith("(+25.0%)")
-    changes = [
-        max(abs(float(re.search(r"\(.(.*)%\)", cell).group(1))) for cell in cells) for cells in price.values()
-    ]
-    assert changes == sorted(changes, reverse=True)
+    assert price["Utilization"] == ["+25.0%", "\N{MINUS SIGN}16.7%"]
+    largest = [max(float(end[1:-1]) for end in ends) for ends in price.values()]
+    assert largest == sorted(largest, reverse=True)
 
 
 def test_a_bar_is_the_answer_to_the_moved_question():
@@ -159,10 +165,24 @@ def test_a_bar_is_the_answer_to_the_moved_question():
 
 
 def test_electricity_is_moved_by_its_price_and_the_building():
-    bill = rows(charts(SERVED)[BILL])
-    assert bill["Price of electricity"][1].endswith("(+20.0%)")
-    assert 0 < float(re.search(r"\+(.*)%", bill["PUE above 1"][1]).group(1)) < 20
+    bill = changes(charts(SERVED)[BILL])
+    assert bill["Price of electricity"][1] == "+20.0%"
+    assert 0 < float(bill["PUE above 1"][1][1:-1]) < 20
     assert "Rent of one device" not in bill
+
+
+def test_a_tariff_shows_the_power_in_time():
+    form = {
+        **SERVED,
+        "tariff": "pge-e20-primary-2018",
+        "time_zone": "America/Los_Angeles",
+        "starts_on": "2026-01",
+        "price_per_kwh": "",
+    }
+    found = charts(form)
+    assert list(found) == [LATENCY, FRONTIER, POWER, TOKENS, BILL]
+    assert "2,880 intervals of 15 minutes" in found[POWER].note
+    assert POWER not in charts(SERVED)
 
 
 def test_what_does_not_move_a_figure_is_said():

@@ -170,6 +170,6 @@ def _build_frontier_chart(curve: AnsweredCurve) -> ReportChart | None:
         PlotAxis("Of a device", build_linear_axis(*(device for _, _, device in found)), _PER_SECOND),
     )
     rows = [tuple(map(format_number, each)) for each in found]
-    head = ("Users", "Tokens per second of a user", "Tokens per second of a device")
+    head = ("Users", "Tokens/s per user", "Tokens/s per device")
     note = "Numbers beside points are users. More of them get more out of a device, and each waits longer."
     return ReportChart(caption, chart, ReportTable(caption, head, rows, frozenset({1, 2})), note)

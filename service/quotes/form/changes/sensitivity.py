@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, NamedTuple
 
+from markupsafe import Markup
+
 from service.kit.http.problems import Problem
 from service.kit.locales import localize_number
 from service.kit.reports.charts import ChartLabel, TornadoBar, render_tornado
@@ -17,12 +19,14 @@ from service.resolve.catalog import CatalogView
 
 _COST, _BILL, _SPEED, _MEMORY = "cost", "utility_bill", "throughput", "memory"
 _ALL: Final = frozenset({_COST, _BILL, _SPEED, _MEMORY})
+_OUT_OF_TIME: Final = "the estimates take too long"
 STEP: Final = 0.2
 _STEPS: Final = (1 - STEP, 1 + STEP)
 _LEAST_CHANGE: Final = 5e-4
 Question = Mapping[str, Any]
 _PERCENT: Final = UnitScale(0.01, "% change")
 _ENDS: Final = (f"{STEP:.0%} less", f"{STEP:.0%} more")
+_CELL: Final = Markup('{}<span class="hint">{}</span>')
 _SPACE: Final = "\N{NO-BREAK SPACE}"
 
 
@@ -104,7 +108,7 @@ def build_sensitivity_charts(
         return []
     shown = [main, *([_BILLED] if _BILLED.find_value(answers) is not None else [])]
     moved = [
-        _MovedAnswers(one.name, (), "the estimates take too long")
+        _MovedAnswers(one, (), _OUT_OF_TIME)
         if left.is_over()
         else _move_assumption(question, one, shown, catalog)
         for one in _list_assumptions(question, catalog)
@@ -122,11 +126,11 @@ def _list_assumptions(question: Question, catalog: CatalogView) -> Iterator[Assu
     if question.get("efficiency") is None and question["workload"]["kind"] == TRAINING:
         name = FIELDS["utilization_percent"].label
         yield Assumption(name, "/efficiency", _build_efficiency, _ALL - {_MEMORY})
+    yield from _list_site_assumptions(question, catalog)
     for field in map(FIELDS.__getitem__, _AMOUNTS):
         found = _find_member(question, field.pointer)
         if found is not None:
             yield Assumption(field.label, field.pointer, partial(_scale_number, found), _ALL)
-    yield from _list_site_assumptions(question, catalog)
 
 
 def _list_site_assumptions(question: Question, catalog: CatalogView) -> Iterator[Assumption]:
@@ -182,7 +186,7 @@ class _TornadoRow(NamedTuple):
 class _MovedAnswers(NamedTuple):
     """Answers with less and with more of an assumption; none, and the reason, where one has no answer."""
 
-    name: str
+    assumption: Assumption
     ends: Sequence[Answers]
     refusal: str = ""
 
@@ -199,8 +203,8 @@ def _move_assumption(
             )
         ]
     except Problem as problem:
-        return _MovedAnswers(assumption.name, (), explain_refusal(problem))
-    return _MovedAnswers(assumption.name, ends)
+        return _MovedAnswers(assumption, (), explain_refusal(problem))
+    return _MovedAnswers(assumption, ends)
 
 
 def _build_tornado(
@@ -209,7 +213,9 @@ def _build_tornado(
     base = figure.find_value(answers)
     rows: list[_TornadoRow] = []
     unmoved: list[str] = []
-    for name, found, _ in moved:
+    concerned = [each for each in moved if figure.estimate in each.assumption.moves]
+    for assumption, found, _ in concerned:
+        name = assumption.name
         ends = [end for end in (figure.find_value(each) for each in found) if end is not None]
         if len(ends) < len(_STEPS) or not _get_size(base):
             continue
@@ -222,10 +228,8 @@ def _build_tornado(
         return None
     rows.sort(key=lambda row: -max(abs(row.less), abs(row.more)))
     (shown,) = figure.format_values(base)
-    refusals = [f"{name} ({reason})" for name, _, reason in moved if reason]
-    return _draw_tornado(
-        key, f"{figure.title}: what moves it most", rows, _build_note(shown, unmoved, refusals)
-    )
+    note = _build_note(shown, unmoved, [each for each in concerned if each.refusal])
+    return _draw_tornado(key, f"{figure.title}: what moves it most", rows, note)
 
 
 def _draw_tornado(key: str, caption: str, rows: Sequence[_TornadoRow], note: str) -> ReportChart:
@@ -236,8 +240,8 @@ def _draw_tornado(key: str, caption: str, rows: Sequence[_TornadoRow], note: str
     cells = [
         (
             row.name,
-            f"{row.shown_less} ({_format_change(row.less)})",
-            f"{row.shown_more} ({_format_change(row.more)})",
+            _CELL.format(row.shown_less, _format_change(row.less)),
+            _CELL.format(row.shown_more, _format_change(row.more)),
         )
         for row in rows
     ]
@@ -245,11 +249,14 @@ def _draw_tornado(key: str, caption: str, rows: Sequence[_TornadoRow], note: str
     return ReportChart(caption, chart, table, note)
 
 
-def _build_note(shown: str, unmoved: Sequence[str], refusals: Sequence[str]) -> str:
+def _build_note(shown: str, unmoved: Sequence[str], refused: Sequence[_MovedAnswers]) -> str:
     note = f"Each assumption is varied alone. The upright line is the answer, {shown}."
     if unmoved:
         note += f" It does not change with: {', '.join(unmoved)}."
-    return f"{note} Not varied: {'; '.join(refusals)}." if refusals else note
+    for reason in dict.fromkeys(each.refusal for each in refused):
+        names = ", ".join(each.assumption.name for each in refused if each.refusal == reason)
+        note += f" Not varied: {names}, because {reason}."
+    return note
 
 
 def _get_size(figure: Mapping[str, Any]) -> float:

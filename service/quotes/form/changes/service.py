@@ -14,6 +14,7 @@ from service.quotes.form.changes.sensitivity import build_sensitivity_charts
 from service.quotes.form.changes.variants import AnsweredCurve, Answers, WorkTime, ask_estimate
 from service.quotes.form.fields import TRAINING
 from service.quotes.form.question import TypedForm, parse_question
+from service.quotes.report.utility_bill.load_profile import build_power_picture
 from service.quotes.snapshot import QUESTIONS
 from service.resolve.catalog import CatalogView
 from service.resolve.configuration import share_searches
@@ -42,17 +43,26 @@ def _build_section(form: Form, typed: TypedForm, catalog: CatalogView) -> Report
             charts, curve = build_scale_charts(form, typed.name, catalog, curve_time)
         else:
             charts, curve = build_load_charts(form, typed.question, answers, catalog, curve_time)
+    charts += _build_time_charts(answers)
     charts += build_sensitivity_charts(typed.question, answers, catalog, tornado_time)
     return ReportSection("changes", TITLE, _LEAD, select_blocks(*charts, _list_refusals(curve)))
 
 
 def _answer_question(typed: TypedForm, catalog: CatalogView) -> Answers:
     """Answers a question and the narrower ones in it, of which those without an answer are left out."""
-    answers = {typed.name: ask_estimate(typed.name, typed.question, catalog)}
+    question = {**typed.question, "load_profile": {"include_intervals": True}}
+    answers = {typed.name: ask_estimate(typed.name, question, catalog)}
     for name in list(QUESTIONS)[list(QUESTIONS).index(typed.name) + 1 :]:
         with suppress(Problem):
             answers[name] = ask_estimate(name, typed.question, catalog)
     return answers
+
+
+def _build_time_charts(answers: Answers) -> list[ReportChart]:
+    """Returns the power at the meter over the time of a run that has a start, as its tariff is billed."""
+    profile = answers.get("utility_bill", {}).get("energy", {}).get("load_profile")
+    chart = profile and build_power_picture(profile)
+    return [chart] if chart else []
 
 
 def _list_refusals(curve: AnsweredCurve | None) -> ReportRemarks:

@@ -28,10 +28,7 @@ def build_load_blocks(profile: LoadProfileEstimate | None) -> list[ReportBlock |
     """Returns the charts of the power that are known."""
     if profile is None:
         return []
-    blocks: list[ReportBlock | None] = [_build_phases_picture(profile)]
-    if profile.get("intervals_kw"):
-        blocks.append(_build_power_picture(profile))
-    return blocks
+    return [_build_phases_picture(profile), build_power_picture(profile)]
 
 
 def _build_phases_picture(profile: LoadProfileEstimate) -> ReportChart:
@@ -95,7 +92,10 @@ def build_slots(kw: Sequence[float], interval_seconds: float) -> list[TimeSlot]:
     ]
 
 
-def _build_power_picture(profile: LoadProfileEstimate) -> ReportChart:
+def build_power_picture(profile: LoadProfileEstimate) -> ReportChart | None:
+    """Returns the chart of the power at the meter, or None if its intervals are not listed."""
+    if not profile.get("intervals_kw"):
+        return None
     slots = build_slots(profile["intervals_kw"], profile["interval_minutes"] * 60.0)
     power = select_scale(KW, max(slot.high for slot in slots))
     time = select_scale(SECONDS, slots[-1].end)
