@@ -183,15 +183,24 @@ class NamedRows(Mapping[str, _Row]):
         }
         return sorted(fitting)
 
+    def list_proposals(self, name: str) -> list[str]:
+        """Returns the names that may be meant by one that stands for no row, or for several."""
+        found = self._recall(name)
+        if not isinstance(found, NoRow) or found.code != NoRow().code:
+            return []
+        if len(found.fitting) > 1:
+            return sorted(found.fitting)[:MOST_CANDIDATES]
+        return list(found.fitting or self._list_nearest(name))
+
     def _build_refusal(self, name: str, found: NoRow) -> PlanningError:
         """Returns the refusal of a name that fits several rows, or else none."""
         if len(found.fitting) > 1:
-            listed = ", ".join(sorted(found.fitting)[:MOST_CANDIDATES])
+            listed = ", ".join(self.list_proposals(name))
             more = len(found.fitting) - MOST_CANDIDATES
             detail = f"the name fits several rows: {listed}" + (f" and {more} more" if more > 0 else "")
             return PlanningError("AMBIGUOUS_REFERENCE", "", detail)
         detail = found.detail or "the catalog has no row with this id or alias"
-        nearest = [] if found.code != NoRow().code else found.fitting or self._list_nearest(name)
+        nearest = self.list_proposals(name)
         said = f"; did you mean {' or '.join(nearest)}?" if nearest else ""
         return PlanningError(found.code, "", detail + said)
 

@@ -114,11 +114,12 @@ class Page(HTMLParser):
 
     def _begin_chart(self, tag, given):
         if tag == "svg":
-            self._chart = {"marks": [], "texts": [], "given": given}
+            self._chart = {"marks": [], "texts": [], "text_marks": [], "given": given}
         elif tag == "title":
             self._title = ""
         elif tag == "text":
             self._chart["texts"].append((given["class"], ""))
+            self._chart["text_marks"].append(given)
         elif tag in CLOSED:
             self._chart["marks"].append((tag, given))
 

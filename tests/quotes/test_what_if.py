@@ -121,7 +121,7 @@ def test_what_an_address_says_is_bounded_and_never_markup(client, query, status)
 def test_an_unknown_name_is_answered_by_the_nearest(client):
     answer = client.get("/ask?" + urlencode({"model": "lama 3.1 70"}))
     assert answer.status_code == 422
-    assert "did you mean" in answer.text
+    assert "Did you mean" in answer.text
     assert 'href="#model"' in answer.text
 
 

@@ -17,7 +17,7 @@ from urllib.parse import unquote_to_bytes
 
 from fastapi import APIRouter, Depends, Request, Response
 from markupsafe import Markup, escape
-from starlette.types import Receive, Scope
+from starlette.types import Receive, Scope, Send
 
 from service.kit.http.bodies import read_body
 from service.kit.http.packed import read_weights
@@ -31,6 +31,7 @@ from service.kit.http.problems import (
     list_problems,
 )
 from service.kit.http.web import JsonRoute
+from service.kit.locales import format_count, format_date, localize_number, select_style, use_style
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -41,6 +42,7 @@ Form = Mapping[str, str]
 FORM_BYTES = 64 * 1024
 FORM_FIELDS = 200
 _WHOLE_FROM = 1000
+_NUMBER_EXAMPLE = "1,234.56"
 _FORM = b"application/x-www-form-urlencoded"
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 # Controls, marks that change the direction of text, zero-width and private-use characters, tags and variation
@@ -72,21 +74,20 @@ def _content_security_policy(*, has_scripts: bool) -> str:
 
 def format_money(amount: str | Decimal, currency_code: str) -> str:
     """An amount with separators of thousands: 1,415,571.28 USD."""
-    return f"{Decimal(amount):,f}\N{NO-BREAK SPACE}{currency_code}"
+    return f"{localize_number(f'{Decimal(amount):,f}')}\N{NO-BREAK SPACE}{currency_code}"
 
 
 def format_moment(value: datetime | str) -> Markup:
     """A time of UTC to the minute, readable by machines to the second."""
     time = value if isinstance(value, datetime) else datetime.fromisoformat(value)
     time = time.astimezone(UTC)
-    shown = f"{time.day} {time:%B %Y, %H:%M} UTC"
+    shown = f"{format_date(time)}, {time:%H:%M} UTC"
     return Markup('<time datetime="{}">{}</time>').format(f"{time:%Y-%m-%dT%H:%M:%SZ}", shown)
 
 
 def format_day(value: str) -> str:
     """A day of the calendar: 1 October 2026."""
-    day = date.fromisoformat(value)
-    return f"{day.day} {day:%B %Y}"
+    return format_date(date.fromisoformat(value))
 
 
 def format_plain(value: object) -> str:
@@ -94,8 +95,8 @@ def format_plain(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float):
-        return f"{value:,.0f}" if abs(value) >= _WHOLE_FROM else f"{value:.4g}"
-    return f"{value:,}" if isinstance(value, int) else str(value)
+        return localize_number(f"{value:,.0f}" if abs(value) >= _WHOLE_FROM else f"{value:.4g}")
+    return format_count(value) if isinstance(value, int) else str(value)
 
 
 def escape_invisible(text: str) -> str:
@@ -129,8 +130,15 @@ def build_environment() -> "Environment":
     )
     made.globals["stylesheet"] = Markup(read_stylesheet())  # noqa: S704  # a file of ours
     made.globals["money"] = format_money
+    made.globals["number_example"] = lambda: localize_number(_NUMBER_EXAMPLE)
     made.filters.update(
-        day=format_day, moment=format_moment, plain=format_plain, seen=escape_invisible, typed=escape
+        count=format_count,
+        day=format_day,
+        moment=format_moment,
+        number=localize_number,
+        plain=format_plain,
+        seen=escape_invisible,
+        typed=escape,
     )
     return made
 
@@ -203,6 +211,12 @@ class PageRoute(JsonRoute):
     """A route of pages, whose problems are pages too."""
 
     problem_page = staticmethod(_as_page)
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answers with numbers and dates in the style of the reader."""
+        accepted = b",".join(value for name, value in scope["headers"] if name == b"accept-language")
+        with use_style(select_style(accepted.decode("latin-1"))):
+            await super().handle(scope, receive, send)
 
 
 class PublicPageRoute(PageRoute):

@@ -5,7 +5,7 @@ A table next to every chart has the same figures, so the chart may cut a name or
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from markupsafe import Markup
 
@@ -21,6 +21,10 @@ _NAME_LENGTH = 34
 _SHORTEST_NAME = 12
 _LABEL = 7.0
 """Approximate width of a character of a label."""
+_BOLD = 8.3
+"""The same of a bold one."""
+_ASCENT, _DESCENT = 10.0, 3.0
+"""Approximate height of a label above and below its baseline."""
 
 
 class ChartBar(NamedTuple):
@@ -96,12 +100,36 @@ def _render_rectangle(x: float, y: float, width: float, height: float, kind: str
     return written.format(x, y, max(width, 0.0), height, kind)
 
 
-def _select_anchor(at: float, text: str, width: float) -> str:
+def _select_anchor(at: float, text: str, width: float, character: float = _LABEL) -> str:
     """Returns the anchor of a text at ``at`` of ``width`` that keeps it within the chart."""
-    half = len(text) * _LABEL / 2
+    half = len(text) * character / 2
     if at < half:
         return "start"
     return "end" if at > width - half else "middle"
+
+
+class _Box(NamedTuple):
+    """A rectangle that a label or a point takes."""
+
+    left: float
+    top: float
+    right: float
+    bottom: float
+
+    def overlaps(self, other: "_Box") -> bool:
+        return (
+            self.left < other.right
+            and other.left < self.right
+            and self.top < other.bottom
+            and other.top < self.bottom
+        )
+
+
+def _measure_text(x: float, y: float, text: str, anchor: str = "start") -> _Box:
+    """Returns the rectangle of a text whose baseline is at ``y``."""
+    width = len(text) * _LABEL
+    left = x - {"start": 0.0, "middle": width / 2, "end": width}[anchor]
+    return _Box(left, y - _ASCENT, left + width, y + _DESCENT)
 
 
 def render_bars(
@@ -157,7 +185,7 @@ def _render_row(row: ChartBar, top: float, axis: ChartAxis) -> list[Markup]:
 
 def _count_name_characters(shown: str) -> int:
     """Returns the number of characters of a name next to a figure."""
-    return min(_NAME_LENGTH, max(_SHORTEST_NAME, int(WIDTH / _LABEL) - len(shown) - 2))
+    return min(_NAME_LENGTH, max(_SHORTEST_NAME, int((WIDTH - len(shown) * _BOLD) / _LABEL) - 1))
 
 
 class RooflinePoint(NamedTuple):
@@ -185,27 +213,38 @@ class _ChartPlane(NamedTuple):
     across: ChartAxis
     up: ChartAxis
     height: float = _HEIGHT
+    top: float = _TOP
+    mark_rows: int = 0
+    """Rows between the name of the upward axis and the plane, for names of reference values."""
+
+    @property
+    def floor(self) -> float:
+        return self.height - _FOOT
 
     def to_x(self, value: float) -> float:
         return _LEFT + self.across.to_position(value) * (WIDTH - _LEFT - 12)
 
     def to_y(self, value: float) -> float:
-        return self.height - _FOOT - self.up.to_position(value) * (self.height - _FOOT - _TOP)
+        return self.floor - self.up.to_position(value) * (self.floor - self.top)
 
     def render_frame(self, scales: tuple[UnitScale, UnitScale], name: str) -> list[Markup]:
         """Returns grid, ticks and the labels of both axes: the unit below, and ``name`` on top."""
         parts: list[Markup] = []
-        floor, ceiling = self.height - _FOOT, _TOP
         show_x, show_y = map(build_tick_format, scales)
+        written = 0.0
         for at in self.across.ticks:
             x, text = self.to_x(at), show_x(at)
-            parts.append(_render_line(x, ceiling, x, floor, "grid"))
-            parts.append(_render_text(x, floor + _LINE, text, "tick", _select_anchor(x, text, WIDTH)))
+            parts.append(_render_line(x, self.top, x, self.floor, "grid"))
+            anchor = _select_anchor(x, text, WIDTH)
+            label = _measure_text(x, self.floor + _LINE, text, anchor)
+            if label.left >= written:
+                parts.append(_render_text(x, self.floor + _LINE, text, "tick", anchor))
+                written = label.right
         for at in self.up.ticks:
             parts.append(_render_line(_LEFT, self.to_y(at), WIDTH - 12, self.to_y(at), "grid"))
             parts.append(_render_text(_LEFT - 6, self.to_y(at) + 4, show_y(at), "tick", "end"))
         parts.append(_render_text(WIDTH - 12, self.height - 8, scales[0].unit, "tick", "end"))
-        parts.append(_render_text(0, 12, name, "tick"))
+        parts.append(_render_text(0, self.top - 12 - self.mark_rows * _LINE, name, "tick"))
         return parts
 
 
@@ -300,3 +339,217 @@ def render_time_series(
             x = plane.to_x((slot.start + slot.end) / 2)
             parts.append(_render_line(x, plane.to_y(slot.low), x, plane.to_y(slot.high), "range"))
     return _render_svg(about, _COURSE_HEIGHT, parts)
+
+
+SeriesKind = Literal["joined", "points", "line"]
+
+
+class SeriesPoint(NamedTuple):
+    """A point with its interval. ``name`` is written beside it where there is room."""
+
+    x: float
+    y: float
+    low: float | None = None
+    high: float | None = None
+    name: str = ""
+
+
+class ChartSeries(NamedTuple):
+    """Points under a name of the legend: joined in their order, single, or only their line."""
+
+    name: str
+    points: Sequence[SeriesPoint]
+    kind: SeriesKind = "joined"
+
+
+class PlotAxis(NamedTuple):
+    """An axis with the unit of its labels, what it measures, and its reference values."""
+
+    name: str
+    axis: ChartAxis
+    scale: UnitScale
+    marks: Sequence[ChartMark] = ()
+
+    @property
+    def label(self) -> str:
+        """Name and unit, and that the axis is logarithmic if it is."""
+        told = ", ".join(filter(None, (self.name, self.scale.unit)))
+        return f"{told} (logarithmic)" if self.axis.is_log else told
+
+
+_PLOT_HEIGHT = 270.0
+_SWATCH = 26.0
+_LEGEND_LENGTH = int((WIDTH - _SWATCH - 6) / _LABEL)
+_POINT = 4.5
+_SERIES_STYLES = ("series", "series dashed", "series dotted")
+
+
+def render_series(about: ChartLabel, series: Sequence[ChartSeries], across: PlotAxis, up: PlotAxis) -> Markup:
+    """Returns series of points over two axes, under a legend of the series and of the upward marks.
+
+    A series is told by the shape of its points and the dashes of its line. Marks of the axis across are named
+    above the plane.
+    """
+    legend = _render_legend(series, up.marks)
+    rows = len(series) + len(up.marks)
+    top = _TOP + (rows + len(across.marks)) * _LINE
+    plane = _ChartPlane(across.axis, up.axis, _PLOT_HEIGHT + top, top, len(across.marks))
+    scales = (across.scale._replace(unit=across.label), up.scale)
+    parts = [*legend, *plane.render_frame(scales, up.label), *_render_marks(plane, across.marks, up.marks)]
+    # Lines lie under all points, so that a point on two series can be seen.
+    for place, each in enumerate(series):
+        parts += _render_series_lines(plane, each, place)
+    for place, each in enumerate(series):
+        if each.kind != "line":
+            parts += [_render_point(plane.to_x(one.x), plane.to_y(one.y), place) for one in each.points]
+    parts += _render_point_names(plane, series)
+    return _render_svg(about, plane.height, parts)
+
+
+def _render_legend(series: Sequence[ChartSeries], marks: Sequence[ChartMark]) -> list[Markup]:
+    parts: list[Markup] = []
+    for place, each in enumerate(series):
+        middle = place * _LINE + 8
+        if each.kind != "points":
+            style = _SERIES_STYLES[place % len(_SERIES_STYLES)]
+            parts.append(_render_line(0, middle, _SWATCH, middle, style))
+        if each.kind != "line":
+            parts.append(_render_point(_SWATCH / 2, middle, place))
+        parts.append(_render_text(_SWATCH + 6, middle + 4, truncate_name(each.name, _LEGEND_LENGTH)))
+    for place, mark in enumerate(marks, len(series)):
+        middle = place * _LINE + 8
+        parts.append(_render_line(0, middle, _SWATCH, middle, "mark"))
+        name = truncate_name(mark.name, int(_LEGEND_LENGTH * _LABEL / _BOLD))
+        parts.append(_render_text(_SWATCH + 6, middle + 4, name, "mark-name"))
+    return parts
+
+
+def _render_marks(plane: _ChartPlane, across: Sequence[ChartMark], up: Sequence[ChartMark]) -> list[Markup]:
+    parts: list[Markup] = []
+    for place, mark in enumerate(across):
+        x, y = plane.to_x(mark.value), plane.top - 10 - place * _LINE
+        parts.append(_render_line(x, y + 2, x, plane.floor, "mark"))
+        anchor = _select_anchor(x, mark.name, WIDTH, _BOLD)
+        parts.append(_render_text(x, y, mark.name, "mark-name", anchor))
+    for mark in up:
+        y = plane.to_y(mark.value)
+        parts.append(_render_line(_LEFT, y, WIDTH - 12, y, "mark"))
+    return parts
+
+
+def _render_series_lines(plane: _ChartPlane, series: ChartSeries, place: int) -> list[Markup]:
+    """Returns the line of a series, and a whisker for each interval."""
+    parts: list[Markup] = []
+    if series.kind != "points":
+        path = " ".join(f"{plane.to_x(one.x):.1f},{plane.to_y(one.y):.1f}" for one in series.points)
+        style = _SERIES_STYLES[place % len(_SERIES_STYLES)]
+        parts.append(Markup('<polyline points="{}" class="{}"/>').format(path, style))
+    for one in series.points:
+        if one.low is not None and one.high is not None:
+            x, low, high = plane.to_x(one.x), plane.to_y(one.low), plane.to_y(one.high)
+            parts.append(_render_line(x, low, x, high, "whisker"))
+            parts.extend(_render_line(x - 3, y, x + 3, y, "whisker") for y in (low, high))
+    return parts
+
+
+def _render_point(x: float, y: float, place: int) -> Markup:
+    """Returns a point in the shape of its series: circle, square, triangle, in turn filled and hollow."""
+    kind = "point hollow" if place % 2 else "point"
+    if place % 3 == 0:
+        return Markup('<circle cx="{:.1f}" cy="{:.1f}" r="{}" class="{}"/>').format(x, y, _POINT, kind)
+    if place % 3 == 1:
+        return _render_rectangle(x - _POINT, y - _POINT, 2 * _POINT, 2 * _POINT, kind)
+    corners = f"{x:.1f},{y - 5.5:.1f} {x + 5.5:.1f},{y + 4.5:.1f} {x - 5.5:.1f},{y + 4.5:.1f}"
+    return Markup('<polygon points="{}" class="{}"/>').format(corners, kind)
+
+
+def _render_point_names(plane: _ChartPlane, series: Sequence[ChartSeries]) -> list[Markup]:
+    """Returns names beside their points, without those that would overlap a point or another name."""
+    drawn = [one for each in series if each.kind != "line" for one in each.points]
+    places = [(plane.to_x(one.x), plane.to_y(one.y)) for one in drawn]
+    taken = [_measure_point(plane, one) for one in drawn]
+    parts: list[Markup] = []
+    for one, (x, y) in zip(drawn, places, strict=True):
+        label = _find_name_position(plane, x, y, one.name, taken) if one.name else None
+        if label is not None:
+            taken.append(label)
+            parts.append(_render_text(label.left, label.bottom - _DESCENT, one.name, "number"))
+    return parts
+
+
+def _measure_point(plane: _ChartPlane, point: SeriesPoint) -> _Box:
+    """Returns the rectangle of a point with its interval."""
+    x, y = plane.to_x(point.x), plane.to_y(point.y)
+    low = y if point.low is None else plane.to_y(point.low)
+    high = y if point.high is None else plane.to_y(point.high)
+    return _Box(x - _POINT, min(y, high) - _POINT, x + _POINT, max(y, low) + _POINT)
+
+
+def _find_name_position(
+    plane: _ChartPlane, x: float, y: float, name: str, taken: Sequence[_Box]
+) -> _Box | None:
+    """Returns a free place for a name above or around a point, or None."""
+    ways = ((0, -9, "middle"), (7, -7, "start"), (-7, -7, "end"), (7, 16, "start"), (-7, 16, "end"))
+    for right, down, anchor in ways:
+        label = _measure_text(x + right, y + down, name, anchor)
+        inside = label.left >= _LEFT and label.right <= WIDTH and plane.top <= label.top
+        if inside and label.bottom <= plane.floor and not any(map(label.overlaps, taken)):
+            return label
+    return None
+
+
+class TornadoBar(NamedTuple):
+    """An assumption, the figure at both of its ends, and the change of the figure there."""
+
+    name: str
+    shown: str
+    less: float
+    more: float
+
+
+def render_tornado(
+    about: ChartLabel,
+    rows: Sequence[TornadoBar],
+    axis: ChartAxis,
+    scale: UnitScale,
+    ends: tuple[str, str],
+) -> Markup:
+    """Returns rows of bars from no change to the changes with less and with more of an assumption.
+
+    ``ends`` are the names of both in the legend. Bars on the same side share the height of the row.
+    """
+    parts: list[Markup] = []
+    for place, (kind, name) in enumerate(zip(_TORNADO_KINDS, ends, strict=True)):
+        parts.append(_render_rectangle(0, place * _LINE + 3, _SWATCH, 10, kind))
+        parts.append(_render_text(_SWATCH + 6, place * _LINE + 12, name))
+    top = len(ends) * _LINE + 6.0
+    bottom = top + len(rows) * _ROW
+    for at in axis.ticks:
+        x, text = axis.to_position(at) * WIDTH, build_tick_format(scale)(at)
+        parts.append(_render_line(x, top, x, bottom, "grid"))
+        parts.append(_render_text(x, bottom + _LINE, text, "tick", _select_anchor(x, text, WIDTH)))
+    for place, row in enumerate(rows):
+        parts.extend(_render_tornado_row(row, top + place * _ROW, axis))
+    base = axis.to_position(0.0) * WIDTH
+    parts.append(_render_line(base, top, base, bottom, "mark"))
+    parts.append(_render_text(WIDTH, bottom + 2 * _LINE, scale.unit, "tick", "end"))
+    return _render_svg(about, bottom + 2 * _LINE + 6, parts)
+
+
+_TORNADO_KINDS = ("block saved", "block")
+
+
+def _render_tornado_row(row: TornadoBar, top: float, axis: ChartAxis) -> list[Markup]:
+    name = truncate_name(row.name, _count_name_characters(row.shown))
+    parts = [
+        _render_text(0, top + _LINE - 1, name, "name"),
+        _render_text(WIDTH, top + _LINE - 1, row.shown, "figure", "end"),
+    ]
+    is_shared = row.less * row.more > 0
+    height = _BAR / 2 if is_shared else _BAR
+    for place, (kind, change) in enumerate(zip(_TORNADO_KINDS, (row.less, row.more), strict=True)):
+        if change:
+            start, end = sorted((axis.to_position(0.0) * WIDTH, axis.to_position(change) * WIDTH))
+            under = top + _LINE + 3 + (place * height if is_shared else 0.0)
+            parts.append(_render_rectangle(start, under, max(end - start, 1.0), height, kind))
+    return parts

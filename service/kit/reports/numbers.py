@@ -5,7 +5,10 @@ from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, NamedTuple
 
+from markupsafe import Markup, escape
+
 from service.kit.http.html import format_money as _money
+from service.kit.locales import format_count, localize_number
 
 TIMES = "\N{MULTIPLICATION SIGN}"
 _SPACE = "\N{NO-BREAK SPACE}"
@@ -124,6 +127,13 @@ class FormattedFigure(NamedTuple):
         """The figure with its interval, in one cell of a table."""
         return f"{self.shown} ({self.low} to {self.high})" if self.low else self.shown
 
+    @property
+    def stacked(self) -> Markup:
+        """The figure above its interval, for a narrow column."""
+        if not self.low:
+            return escape(self.shown)
+        return Markup('{}<span class="hint">{} to {}</span>').format(self.shown, self.low, self.high)
+
 
 def select_ladder(name: str) -> UnitLadder:
     """Returns the units of a member, by the suffix of its name."""
@@ -147,13 +157,13 @@ def format_number(value: float) -> str:
         return NOT_KNOWN
     size = abs(value)
     if size >= _LARGEST or 0 < size < _SMALLEST:
-        mantissa, _, exponent = f"{value:.{_DIGITS - 1}e}".partition("e")
+        mantissa, _, exponent = localize_number(f"{value:.{_DIGITS - 1}e}").partition("e")
         return f"{mantissa}{_SPACE}{TIMES}{_SPACE}10{str(int(exponent)).translate(_RAISED)}"
     if value == int(value):
-        return f"{int(value):,}"
+        return format_count(int(value))
     # Rounded first, so that 9.9999 is written as 10.00 instead of 10.000.
     places = max(0, _DIGITS - 1 - math.floor(math.log10(float(f"{size:.{_DIGITS - 1}e}"))))
-    return f"{value:,.{places}f}"
+    return localize_number(f"{value:,.{places}f}")
 
 
 def format_quantity(value: float) -> str:
@@ -161,7 +171,7 @@ def format_quantity(value: float) -> str:
     if not math.isfinite(value):
         return NOT_KNOWN
     whole, _, part = f"{Decimal(f'{value:.{_COUNTED_DIGITS}g}'):,f}".partition(".")
-    return f"{whole}.{part.rstrip('0')}".rstrip(".")
+    return localize_number(f"{whole}.{part.rstrip('0')}".rstrip("."))
 
 
 def format_money(amount: str | Decimal, currency_code: str) -> str:
@@ -209,7 +219,7 @@ def format_figure_title(name: str) -> str:
 
 def build_tick_format(scale: UnitScale) -> Callable[[float], str]:
     """Returns a function that formats labels of an axis in a unit."""
-    return lambda value: f"{value / scale.factor:,.10g}"
+    return lambda value: localize_number(f"{value / scale.factor:,.10g}")
 
 
 def build_quantity_figure(

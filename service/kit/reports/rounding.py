@@ -4,6 +4,8 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from service.kit.locales import localize_number
+
 _SUM = 1e-6
 """Relative tolerance between a whole and the sum of its parts."""
 _WHOLE_DIGITS = 4
@@ -77,5 +79,5 @@ def _count_decimals(values: Sequence[float], whole: float) -> tuple[int, int]:
 
 def _format_count(count: int, value: float, places: int) -> str:
     if not count and value > 0:
-        return f"< {10.0**-places:.{places}f}"
-    return f"{count / 10**places:,.{places}f}"
+        return localize_number(f"< {10.0**-places:.{places}f}")
+    return localize_number(f"{count / 10**places:,.{places}f}")

@@ -37,13 +37,13 @@ def build_linear_axis(*values: float, unit: float = 1.0) -> ChartAxis:
     return ChartAxis(first * size, last * size, tuple(place * size for place in range(first, last + 1)))
 
 
-def build_logarithmic_axis(*values: float) -> ChartAxis:
-    """Returns a logarithmic axis over whole powers of ten."""
-    first = math.floor(math.log10(min(values)) + 1e-9)
-    last = max(math.ceil(math.log10(max(values)) - 1e-9), first + 1)
+def build_logarithmic_axis(*values: float, unit: float = 1.0) -> ChartAxis:
+    """Returns a logarithmic axis over whole powers of ten of ``unit``."""
+    first = math.floor(math.log10(min(values) / unit) + 1e-9)
+    last = max(math.ceil(math.log10(max(values) / unit) - 1e-9), first + 1)
     every = math.ceil((last - first) / _MOST_TICKS)
-    ticks = tuple(10.0**power for power in range(first, last + 1, every))
-    return ChartAxis(10.0**first, 10.0**last, ticks, is_log=True)
+    ticks = tuple(10.0**power * unit for power in range(first, last + 1, every))
+    return ChartAxis(10.0**first * unit, 10.0**last * unit, ticks, is_log=True)
 
 
 def build_doubling_axis(*values: float) -> ChartAxis:

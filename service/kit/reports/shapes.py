@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
+from service.kit.locales import format_count
 from service.kit.reports.numbers import FormattedFigure
 
 MOST_ROWS = 200
@@ -87,7 +88,7 @@ def _truncate_table(table: ReportTable) -> ReportTable:
 
 
 def _format_remainder(count: int) -> str:
-    return f"and {count - MOST_ROWS:,} more in the JSON"
+    return f"and {format_count(count - MOST_ROWS)} more in the JSON"
 
 
 def _has_content(block: ReportBlock) -> bool:

@@ -1,9 +1,11 @@
 """Answers of the form: the card, the sections of the report, and the questions beside it."""
 
 import json
+import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, Final, NamedTuple, TypeVar
 
 from pydantic import ValidationError
 from pydantic_core import to_json
@@ -12,6 +14,7 @@ from service.kit.http.html import Form, group_errors_by_field
 from service.kit.http.problems import Problem
 from service.kit.http.shapes import load_shape
 from service.kit.http.validation import build_body_problem
+from service.kit.locales import localize_number
 from service.kit.reports.numbers import TIMES, to_title
 from service.quotes.form.card import AnswerCard, build_card
 from service.quotes.form.comparison import ComparedAnswer
@@ -32,6 +35,9 @@ from service.resolve.catalog import CatalogView
 from service.schemas.base import StrictModel
 
 _MISSING: Final = "MISSING"
+_NUMBER: Final = re.compile(r"[0-9]+(\.[0-9]+)?")
+_NUMBERS: Final = ("number", "whole", "money")
+_Answer = TypeVar("_Answer")
 Assumption = tuple[str, str, str]
 """Name, value and reason of what the question leaves open."""
 
@@ -59,14 +65,19 @@ class FormRefusal(NamedTuple):
 def answer_form(form: Form, catalog: CatalogView) -> tuple[TypedForm, FormAnswer | FormRefusal]:
     """Returns the typed form, and its answer or the reasons why it has none."""
     typed = parse_question(form, catalog)
+    return typed, answer_typed(typed, partial(_answer_question, form, typed, catalog))
+
+
+def answer_typed(typed: TypedForm, answer: Callable[[], _Answer]) -> _Answer | FormRefusal:
+    """Returns the answer to a typed form, or the reasons why it has none."""
     if typed.wrong:
-        return typed, FormRefusal(_list_shape_errors(typed) | typed.wrong)
+        return FormRefusal(_list_shape_errors(typed) | typed.wrong)
     try:
-        return typed, _answer_question(form, typed, catalog)
+        return answer()
     except Problem as problem:
         if not problem.errors:
             raise
-        return typed, FormRefusal(*group_errors_by_field(convert_problem_units(problem), typed.places))
+        return FormRefusal(*group_errors_by_field(convert_problem_units(problem), typed.places))
 
 
 def build_question(typed: TypedForm) -> StrictModel:
@@ -154,7 +165,7 @@ def _list_assumptions(
     for field in (field for group in GROUPS if not group.is_first for field in group.fields):
         text = form.get(field.name, "").strip()
         if text and text == AT_FIRST.get(field.name) and field.name not in typed.unused:
-            shown = dict(field.options).get(text, text)
+            shown = dict(field.options).get(text, localize_number(text) if field.kind in _NUMBERS else text)
             shown = list_titles(catalog, field.rows).get(text, text) if field.rows else shown
             unit = form.get(CURRENCY, "") if field.kind == "money" else ""
             yield (
@@ -168,7 +179,12 @@ def _list_assumptions(
             if default["pointer"] not in seen:
                 seen.add(default["pointer"])
                 name = " / ".join(default["pointer"].split("/")[2:] or [default["pointer"][1:]])
-                yield to_title(name), default["value"], default["detail"]
+                yield to_title(name), _format_default(name, default["value"]), default["detail"]
+
+
+def _format_default(name: str, value: str) -> str:
+    """Returns a value in the style of the reader if it is a number, and not that of a version."""
+    return localize_number(value) if _NUMBER.fullmatch(value) and not name.endswith("version") else value
 
 
 def list_compared(form: Form, catalog: CatalogView, answer: FormAnswer) -> list[ComparedAnswer]:

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from typing import Any, Final, NamedTuple
 
+from service.kit.locales import format_count, localize_number
 from service.kit.reports.numbers import (
     BYTES,
     KWH,
@@ -83,7 +84,10 @@ def _list_capacity(memory: Mapping[str, Any], quote: Mapping[str, Any]) -> Itera
     most = memory.get("limits", {}).get("max_concurrency")
     if most is not None and _get_workload(quote).get("kind") == "inference":
         yield CardFigure(
-            "Room for", f"{most:,} requests at a time", float(most), note="of this length, in memory"
+            "Room for",
+            f"{format_count(most)} requests at a time",
+            float(most),
+            note="of this length, in memory",
         )
 
 
@@ -170,7 +174,8 @@ def _format_size(value: float, scale: UnitScale) -> str:
     rounded = float(f"{value / scale.factor:.{_DIGITS}g}")
     places = max(0, _DIGITS - 1 - math.floor(math.log10(abs(rounded)))) if rounded else 0
     text = f"{rounded:,.{places}f}"
-    return f"{text.rstrip('0').rstrip('.') if '.' in text else text}{_SPACE}{scale.unit}".rstrip(_SPACE)
+    text = text.rstrip("0").rstrip(".") if "." in text else text
+    return f"{localize_number(text)}{_SPACE}{scale.unit}".rstrip(_SPACE)
 
 
 def _format_likely(low: str, high: str) -> str:
@@ -184,8 +189,10 @@ def format_amount(amount: str) -> str:
     """Returns an amount without cents from a thousand on, and with four digits below one."""
     value = Decimal(amount)
     if abs(value) >= _WHOLE_FROM:
-        return f"{value:,.0f}"
-    return f"{value:,.2f}" if abs(value) >= _CENT_FROM or not value else format_number(float(value))
+        return localize_number(f"{value:,.0f}")
+    if abs(value) >= _CENT_FROM or not value:
+        return localize_number(f"{value:,.2f}")
+    return format_number(float(value))
 
 
 def _find_reason(quote: Mapping[str, Any], member: str) -> str:

@@ -66,8 +66,29 @@ function fail() {
   say(note.textContent);
 }
 
+// Loads the part of a page behind the link of a fold that is opened.
+async function unfold(event) {
+  const link = event.target.open && event.target.querySelector("a[data-part]");
+  if (!link) return;
+  const place = link.parentElement;
+  place.textContent = "The charts are being computed.";
+  say(place.textContent);
+  try {
+    const response = await fetch(link.href);
+    const page = new DOMParser().parseFromString(await response.text(), "text/html");
+    const part = page.getElementById(link.dataset.part);
+    if (!part) throw new Error("no charts");
+    place.replaceWith(part);
+    say("The charts are shown.");
+  } catch {
+    say("The charts could not be loaded here.");
+    place.replaceChildren("The charts could not be loaded here. ", link);
+  }
+}
+
 function say(text) {
   status.textContent = text;
 }
 
 form.addEventListener("input", askSoon);
+answer.addEventListener("toggle", unfold, true);

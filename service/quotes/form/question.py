@@ -11,6 +11,7 @@ from pydantic_core import from_json
 
 from service.kit.http.html import Form
 from service.kit.http.problems import Problem
+from service.kit.locales import localize_number, may_be_thousands, read_number
 from service.planning.errors import PlanningError
 from service.planning.tariff.allocation import compute_local_midnight
 from service.quotes.form.fields import (
@@ -260,8 +261,11 @@ def _parse_number(field: FormField, text: str) -> float | int:
 
 
 def _check_number_text(text: str) -> str:
+    if may_be_thousands(text):
+        raise _FieldFault("may be thousands or decimals: write thousands without a separator")
     if not _NUMBER.fullmatch(text):
-        raise _FieldFault("must be a number such as 1500 or 0.12, without separators")
+        example = f"must be a number such as 1500 or {localize_number('0.12')}, without separators"
+        raise _FieldFault(example)
     return text
 
 
@@ -274,6 +278,23 @@ def _parse_config(text: str) -> dict[str, Any]:
     if not isinstance(config, dict) or not config:
         raise _FieldFault('must be an object, such as {"model_type": "llama", ...}')
     return config
+
+
+def read_numbers(form: Form) -> dict[str, str]:
+    """Returns a form that a reader has typed with its numbers in plain style, as addresses have them."""
+    return {name: read_number(text.strip()) if _is_number(name) else text for name, text in form.items()}
+
+
+def write_numbers(form: Form) -> dict[str, str]:
+    """Returns a form with its numbers in the style of the reader, without separators of thousands."""
+    return {
+        name: localize_number(text) if _is_number(name) and _NUMBER.fullmatch(text) else text
+        for name, text in form.items()
+    }
+
+
+def _is_number(name: str) -> bool:
+    return name in FIELDS and FIELDS[name].kind in ("number", "whole", "money")
 
 
 def convert_problem_units(problem: Problem) -> Problem:

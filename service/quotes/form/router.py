@@ -2,8 +2,10 @@
 
 import re
 import secrets
+from collections.abc import Mapping, Sequence
 from functools import partial
 from importlib.resources import files
+from types import MappingProxyType
 from typing import Annotated, Any, Final, NamedTuple
 
 from fastapi import APIRouter, Query, Request, Response
@@ -26,8 +28,16 @@ from service.kit.http.problems import BadRequest
 from service.kit.http.shapes import load_shape
 from service.kit.http.validation import build_body_problem
 from service.kit.http.web import OffloadedWork, PublicRoute
+from service.kit.reports.shapes import ReportSection
 from service.kit.security.principals import build_permission
-from service.quotes.form.answers import FormAnswer, FormRefusal, answer_form, list_compared
+from service.quotes.form.answers import (
+    FormAnswer,
+    FormRefusal,
+    answer_form,
+    describe_question,
+    list_compared,
+)
+from service.quotes.form.changes.service import answer_changes
 from service.quotes.form.comparison import ComparedAnswer, compare_answers
 from service.quotes.form.fields import ASKED, AT_FIRST, GROUPS, LABELS, WORKLOADS
 from service.quotes.form.links import (
@@ -35,12 +45,14 @@ from service.quotes.form.links import (
     KEPT,
     MOST_QUERY_CHARACTERS,
     build_address,
+    build_plan_address,
     build_query,
     keep_question,
     parse_query,
 )
 from service.quotes.form.names import get_title, list_suggestions, list_titles
-from service.quotes.form.question import TypedForm, parse_question
+from service.quotes.form.proposals import ProposedName, list_proposals, remove_listed_names
+from service.quotes.form.question import TypedForm, parse_question, read_numbers, write_numbers
 from service.quotes.schemas import QuoteRequest
 from service.quotes.service import QuoteFreezing, create_quote
 from service.resolve.catalog import CatalogView
@@ -58,6 +70,7 @@ AskQuery: type[BaseModel] = create_model("AskQuery", **_fields)
 """Fields of the form that an address states."""
 KEEP: Final = "keep"
 """Name of the button that puts a question beside the next one."""
+_MAY_PLAN: Final = build_permission("plans", "write")
 _MAY_QUOTE: Final = build_permission("quotes", "write")
 _ONCE: Final = re.compile("[0-9a-f]{32}")
 _QUOTE: TypeAdapter[QuoteRequest] = TypeAdapter(QuoteRequest)
@@ -72,7 +85,11 @@ class AskedForm(NamedTuple):
     form: Form
     typed: TypedForm
     result: FormAnswer | FormRefusal
-    columns: list[ComparedAnswer]
+    columns: Sequence[ComparedAnswer] = ()
+    plan_address: str = ""
+    """Address of a new plan for the same work."""
+    proposals: Mapping[str, Sequence[ProposedName]] = MappingProxyType({})
+    """Names that may be meant, by the field that has an unknown one."""
 
 
 @script.get("/ask/live.js")
@@ -97,6 +114,30 @@ async def ask_page(
     return await run_in_threadpool(_show_page, asked, snapshot, visitor, transactions)
 
 
+@router.get("/ask/charts")
+async def charts_page(
+    request: Request,
+    visitor: VisitorDependency,
+    query: Annotated[AskQuery, Query()],
+    aside: OffloadedWork,
+) -> Response:
+    """Shows how the answer to the question of the address changes, for the page of the question to load."""
+    form = {**AT_FIRST, **query.model_dump(exclude_none=True)}
+    snapshot = await get_requested_snapshot(request)
+    found = await aside(partial(answer_changes, form, snapshot))
+    is_answered = isinstance(found, ReportSection)
+    page = render_template(
+        "quotes/form/charts.html",
+        visitor=visitor,
+        subject=describe_question(form, snapshot),
+        address=build_address(form) or "/ask",
+        labels=LABELS,
+        section=found if is_answered else None,
+        refusal=None if is_answered else found,
+    )
+    return page_response(page, status=200 if is_answered else 422)
+
+
 @router.post("/ask")
 async def ask(
     request: Request,
@@ -106,6 +147,7 @@ async def ask(
     aside: OffloadedWork,
 ) -> Response:
     """Redirects to the address of the question, or answers at once where it is too long for one."""
+    form = read_numbers(form)
     if form.get(KEEP):
         form = keep_question(form)
     address = build_address(form)
@@ -125,6 +167,7 @@ async def ask_again(
     aside: OffloadedWork,
 ) -> Response:
     """Returns the part of the page that answers, with the address of the question, for the script."""
+    form = read_numbers(form)
     snapshot = await get_requested_snapshot(request)
     asked = await aside(partial(_answer_all, form, snapshot))
     is_answered = isinstance(asked.result, FormAnswer)
@@ -179,13 +222,18 @@ def _build_quote_request(form: Form, catalog: CatalogView) -> QuoteRequest:
 
 def _answer_all(form: Form, catalog: CatalogView) -> AskedForm:
     typed, result = answer_form(form, catalog)
-    columns = list_compared(form, catalog, result) if isinstance(result, FormAnswer) else []
-    return AskedForm(form, typed, result, columns)
+    if isinstance(result, FormAnswer):
+        columns = list_compared(form, catalog, result)
+        return AskedForm(form, typed, result, columns, build_plan_address(form, typed, catalog))
+    proposals = list_proposals(form, result.wrong, catalog)
+    result = result._replace(wrong=remove_listed_names(result.wrong, list(proposals)))
+    return AskedForm(form, typed, result, proposals=proposals)
 
 
 def _build_values(asked: AskedForm, visitor: PageVisitor, transactions: TransactionSource) -> dict[str, Any]:
     """Returns the values of the templates."""
-    form, typed, result, columns = asked
+    form, typed, result, columns = asked.form, asked.typed, asked.result, asked.columns
+    query = build_query(form)
     refused = result if isinstance(result, FormRefusal) else FormRefusal({})
     return {
         "visitor": visitor,
@@ -193,6 +241,8 @@ def _build_values(asked: AskedForm, visitor: PageVisitor, transactions: Transact
         "labels": LABELS,
         "wrong": refused.wrong,
         "others": refused.others,
+        "proposals": asked.proposals,
+        "plan_address": asked.plan_address if visitor.subject.has_permission(_MAY_PLAN) else None,
         "unused": typed.unused,
         # Defaults of the form were not typed by anybody.
         "typed_unused": {
@@ -202,7 +252,8 @@ def _build_values(asked: AskedForm, visitor: PageVisitor, transactions: Transact
         "columns": columns,
         "compared": compare_answers(columns),
         "address": build_address(form),
-        "query": build_query(form),
+        "charts_address": f"/ask/charts?{query}" if len(query) <= MOST_QUERY_CHARACTERS else None,
+        "query": query,
         "quoting": _list_payers(visitor, transactions),
         "once": secrets.token_hex(16),
     }
@@ -219,7 +270,7 @@ def _list_payers(visitor: PageVisitor, transactions: TransactionSource) -> list[
 def _show_page(
     asked: AskedForm, catalog: CatalogView, visitor: PageVisitor, transactions: TransactionSource
 ) -> Response:
-    shown = dict(asked.form)
+    shown = write_numbers(asked.form)
     for noun, name in (("models", "model"), ("accelerators", "accelerator")):
         shown[name] = get_title(catalog, noun, asked.form.get(name, "").strip())  # type: ignore[arg-type]
     page = render_template(

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from decimal import ROUND_HALF_EVEN, Decimal
 from typing import Any, NamedTuple
 
+from service.kit.locales import format_count, localize_number
 from service.kit.reports.numbers import (
     SECONDS,
     TIMES,
@@ -61,7 +62,7 @@ def build_card(quote: Mapping[str, Any], changes: QuoteComparison | None = None)
 
 def _format_share(share: float) -> str:
     """Returns a share in whole percent; one that is not zero never reads as zero."""
-    return "less than 1%" if 0 < share < _LEAST_SHARE else f"{100 * share:,.0f}%"
+    return "less than 1%" if 0 < share < _LEAST_SHARE else f"{format_count(round(100 * share))}%"
 
 
 def _build_amount(quote: Mapping[str, Any]) -> CardRow:
@@ -97,7 +98,7 @@ def _build_change(changes: QuoteComparison | None) -> CardRow | None:
         return CardRow(label, "the amounts cannot be compared", tone="warn-text")
     was = format_money(str(before), moved["currency_code"])
     tone = "warn-text" if moved["ratio"] > 1 else "good-text"
-    return CardRow(label, f"{100 * (moved['ratio'] - 1):+.1f}%", f"it was {was}", tone)
+    return CardRow(label, localize_number(f"{100 * (moved['ratio'] - 1):+.1f}%"), f"it was {was}", tone)
 
 
 def _build_devices(quote: Mapping[str, Any]) -> Iterator[CardRow]:
@@ -106,7 +107,7 @@ def _build_devices(quote: Mapping[str, Any]) -> Iterator[CardRow]:
     if count is not None:
         kind = names.get_name("accelerator", accelerator) if accelerator else "devices"
         providers = ", ".join(quote["providers"])
-        yield CardRow("Devices", f"{count:,} {TIMES} {kind}", providers and f"from {providers}")
+        yield CardRow("Devices", f"{format_count(count)} {TIMES} {kind}", providers and f"from {providers}")
 
 
 def _build_drivers(quote: Mapping[str, Any]) -> Iterator[CardRow]:

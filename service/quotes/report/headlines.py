@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from service.kit.locales import localize_number
 from service.kit.reports.charts import ChartBar, ChartLabel, ChartMark, render_bars
 from service.kit.reports.numbers import NOT_KNOWN, TIMES, FormattedFigure, UnitScale, build_figure
 from service.kit.reports.scaling import build_doubling_axis
@@ -90,7 +91,7 @@ def build_interval_chart(headlines: Mapping[str, Any]) -> ReportChart | None:
         *(max(low, _LEAST) for _, low, _ in found), *(min(high, _MOST) for *_, high in found)
     )
     rows = [
-        ChartBar(name, f"{TIMES}{low:.2f} to {TIMES}{high:.2f}", 1.0, 1.0, low, high)
+        ChartBar(name, localize_number(f"{TIMES}{low:.2f} to {TIMES}{high:.2f}"), 1.0, 1.0, low, high)
         for name, low, high in found
     ]
     caption = "80% intervals of the headlines over their estimates"
@@ -109,7 +110,7 @@ def build_interval_chart(headlines: Mapping[str, Any]) -> ReportChart | None:
     table = ReportTable(
         caption,
         ("Headline", "Low end", "High end"),
-        [(name, f"{TIMES}{low:.3f}", f"{TIMES}{high:.3f}") for name, low, high in found],
+        [(name, *(localize_number(f"{TIMES}{end:.3f}") for end in (low, high))) for name, low, high in found],
         frozenset({1, 2}),
     )
     note = "In four of five cases the figure is expected within its interval."

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from service.kit.locales import format_count
 from service.kit.reports.numbers import PERCENT, format_figure_title, format_value, to_plain_words, to_title
 from service.kit.reports.shapes import ReportRemarks, ReportSection, ReportTable, select_blocks
 from service.quotes.report.headlines import NAMES
@@ -78,7 +79,9 @@ def _list_assumptions(question: Mapping[str, Any], answers: Mapping[str, Any]) -
     layout = next((each["parallelism"] for each in answers.values() if "parallelism" in each), None)
     if layout and "parallelism" not in question:
         degrees = [
-            f"{to_plain_words(name)} {layout[name]:,}" for name in _DEGREES if layout.get(name, 1) != 1
+            f"{to_plain_words(name)} {format_count(layout[name])}"
+            for name in _DEGREES
+            if layout.get(name, 1) != 1
         ]
         if degrees:
             yield f"The layout is chosen by the service: {', '.join(degrees)}."

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from service.kit.locales import format_count
 from service.kit.reports.charts import truncate_name
 from service.kit.reports.numbers import TIMES, format_money, format_number, to_plain_words
 from service.kit.reports.shapes import ReportTable
@@ -28,7 +29,7 @@ def build_settings_table(question: Mapping[str, Any]) -> ReportTable:
     if len(rows) > _MOST_SETTINGS:
         rows = [
             *rows[:_MOST_SETTINGS],
-            (f"and {len(settings) - _MOST_SETTINGS:,} more in the JSON", ""),
+            (f"and {format_count(len(settings) - _MOST_SETTINGS)} more in the JSON", ""),
         ]
     return ReportTable("Settings of the question", ("Setting", "Value"), rows)
 
@@ -62,14 +63,15 @@ def _format_list(values: Sequence[object]) -> str:
     if len(values) <= _MOST_LISTED:
         return ", ".join(_format_plain(value) for value in values) or "none"
     if len(numbers) == len(values):
-        return f"{len(values):,} numbers from {format_number(min(numbers))} to {format_number(max(numbers))}"
-    return f"{len(values):,} entries"
+        span = f"{format_number(min(numbers))} to {format_number(max(numbers))}"
+        return f"{format_count(len(values))} numbers from {span}"
+    return f"{format_count(len(values))} entries"
 
 
 def _format_plain(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return f"{value:,}" if isinstance(value, int | float) else str(value)
+    return format_count(value) if isinstance(value, int | float) else str(value)
 
 
 def format_subject(question: Mapping[str, Any], names: RowNames) -> str:
@@ -81,7 +83,7 @@ def format_subject(question: Mapping[str, Any], names: RowNames) -> str:
     cluster = question.get("cluster")
     if cluster:
         parts.append(
-            f"on {cluster.get('accelerator_count', 1):,} {TIMES} "
+            f"on {format_count(cluster.get('accelerator_count', 1))} {TIMES} "
             f"{_format_accelerator(cluster['accelerator'], names)}"
         )
     return ", ".join(parts)
@@ -89,7 +91,7 @@ def format_subject(question: Mapping[str, Any], names: RowNames) -> str:
 
 def _format_model(model: Mapping[str, Any], names: RowNames) -> str:
     if "parameter_count" in model:
-        return f"a model of {model['parameter_count']:,} parameters"
+        return f"a model of {format_count(model['parameter_count'])} parameters"
     if "id" in model:
         return names.get_name_at("model", "model", str(model["id"]))
     return "a model by its configuration" if "config" in model else "a model by its layers"

@@ -149,7 +149,7 @@ def test_charts_escape_what_they_are_given():
     name = "<script>alert(1)</script>&\"'"
     chart = render_bars(
         ChartLabel("x", name, name),
-        [ChartBar(name, name, 0.0, 1.0)],
+        [ChartBar(name, "<&>", 0.0, 1.0)],
         build_linear_axis(1.0),
         UnitScale(1.0, name),
         [ChartMark(name, 1.0)],

@@ -4,7 +4,7 @@ import pytest
 
 from service.kit.http.html import page_response
 from service.kit.reports.numbers import TIMES
-from service.quotes.report.service import render_report
+from service.quotes.report.service import ReportDecision, ReportNames, render_report
 from tests.applications import attach
 from tests.browsing import DESKTOP, LOOPBACK, PHONE, overflow, printed, served, shows, violations
 from tests.quotes.reading import SERVED, TRAINED, quoted
@@ -13,6 +13,7 @@ from tests.quotes.report.test_every_figure import frozen
 pytestmark = [*LOOPBACK]
 
 SHEETS = {"A4": (6, 11), "Letter": (6, 11)}
+LEAD_SHEETS = 2
 
 
 def show(page, quote):
@@ -39,6 +40,20 @@ def test_a_report_is_read_and_printed(window, tmp_path):
     assert violations(page) == []
     for paper, (least, most) in SHEETS.items():
         assert least <= printed(page, tmp_path / "report.pdf", format=paper) <= most
+
+
+@pytest.mark.parametrize("question", [SERVED, TRAINED])
+def test_what_is_decided_takes_two_sheets_and_the_annex_begins_another(window, tmp_path, question):
+    page = window(DESKTOP)
+    made = ReportDecision("approve", "Grace Hopper", "Head of research", "2026-11-22T14:03:12Z")
+    names = ReportNames("API key “CI” of Ada Lovelace", "Research")
+    page.set_content(render_report(quoted(question), names=names, decisions=[made, made]))
+    whole = {paper: printed(page, tmp_path / "whole.pdf", format=paper) for paper in SHEETS}
+    page.evaluate("document.querySelector('.annex').replaceChildren()")
+    for paper in SHEETS:
+        # An empty annex still begins a sheet of its own.
+        assert printed(page, tmp_path / "lead.pdf", format=paper) <= LEAD_SHEETS + 1
+        assert whole[paper] > LEAD_SHEETS + 1
 
 
 BEYOND = """() => {
@@ -135,7 +150,7 @@ def test_the_answer_follows_what_is_typed(window, app, databases_of, width):
         assert page.text_content("#status").startswith("Fits. ")
         page.fill("#model", "lama 3.1 70")
         page.wait_for_selector("#wrong")
-        assert "did you mean" in page.inner_text("#refusal")
+        assert "Did you mean Llama 3.1 70B" in page.inner_text("#refusal")
         assert page.get_attribute("#model", "aria-invalid") == "true"
         assert f"8 {TIMES}" in page.inner_text("#answer-title")
         page.fill("#model", "Qwen3 8B")

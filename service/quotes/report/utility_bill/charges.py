@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from decimal import Decimal
 
+from service.kit.locales import format_count
 from service.kit.reports.numbers import NOT_KNOWN, format_money, format_quantity, to_title
 from service.kit.reports.shapes import ReportTable
 from service.quotes.report.money import format_amount
@@ -70,5 +71,5 @@ def build_all_lines_table(lines: Sequence[ElectricityBillLine]) -> ReportTable:
         for line in lines
     ]
     head = ("Billing period", "Charge", "Quantity", "Unit price", "Amount")
-    caption = f"All {len(rows):,} lines of the bill"
+    caption = f"All {format_count(len(rows))} lines of the bill"
     return ReportTable(caption, head, rows, frozenset({2, 3, 4}), is_folded=len(rows) > _MOST_LINES)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
+from service.kit.locales import format_count
 from service.kit.reports.charts import ChartBar, ChartLabel, TimeSlot, render_bars, render_time_series
 from service.kit.reports.numbers import (
     KW,
@@ -27,10 +28,7 @@ def build_load_blocks(profile: LoadProfileEstimate | None) -> list[ReportBlock |
     """Returns the charts of the power that are known."""
     if profile is None:
         return []
-    blocks: list[ReportBlock | None] = [_build_phases_picture(profile)]
-    if profile.get("intervals_kw"):
-        blocks.append(_build_power_picture(profile))
-    return blocks
+    return [_build_phases_picture(profile), build_power_picture(profile)]
 
 
 def _build_phases_picture(profile: LoadProfileEstimate) -> ReportChart:
@@ -94,14 +92,17 @@ def build_slots(kw: Sequence[float], interval_seconds: float) -> list[TimeSlot]:
     ]
 
 
-def _build_power_picture(profile: LoadProfileEstimate) -> ReportChart:
+def build_power_picture(profile: LoadProfileEstimate) -> ReportChart | None:
+    """Returns the chart of the power at the meter, or None if its intervals are not listed."""
+    if not profile.get("intervals_kw"):
+        return None
     slots = build_slots(profile["intervals_kw"], profile["interval_minutes"] * 60.0)
     power = select_scale(KW, max(slot.high for slot in slots))
     time = select_scale(SECONDS, slots[-1].end)
     caption = "Power at the meter in time"
     first = profile.get("first_interval_at")
     count = len(profile["intervals_kw"])
-    note = f"{count:,} intervals of {profile['interval_minutes']} minutes"
+    note = f"{format_count(count)} intervals of {profile['interval_minutes']} minutes"
     if count > len(slots):
         note += f", in {len(slots)} stretches: the area is the mean, a line the range within a stretch"
     if first:
