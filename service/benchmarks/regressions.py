@@ -105,12 +105,12 @@ def _compare_run(
         return
     beside = select_middle_run(others)
     change = run.value / beside.value - 1 if beside.value else 0.0
+    if abs(change) < least_change:
+        return
     first = run.first
     one, other = compute_standing(beside.repeats), compute_standing(run.repeats)
-    is_worse = (
-        compare_standings(one, other, is_time=first.metric not in READ_METRICS) in _WORSE[first.direction]
-    )
-    if not is_worse or abs(change) < least_change:
+    verdict = compare_standings(one, other, is_time=first.metric not in READ_METRICS)
+    if verdict not in _WORSE[first.direction]:
         return
     item = {
         "against": against,

@@ -1,6 +1,7 @@
 """Rules of benchmark runs and results."""
 
-from collections.abc import Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 from uuid import uuid4
@@ -21,7 +22,9 @@ from service.benchmarks.errors import (
     RunNotFound,
     RunNotGranted,
 )
+from service.benchmarks.expectations import LastFigure, MiddleFigure, list_last_figures
 from service.benchmarks.figures import READ_METRICS, compare_standings, compute_measured, is_metric_matching
+from service.benchmarks.regressions import find_regressions
 from service.benchmarks.repeats import (
     compute_figure,
     compute_figures,
@@ -52,6 +55,14 @@ from service.protocol.canonical import compute_digest
 from service.protocol.leases import LeaseCompletion, LeaseCompletionRequest
 from service.protocol.results import BenchmarkResultReceipt, BenchmarkResultReport, content_sha256
 from service.protocol.suites import BenchmarkSuite
+
+__all__ = [
+    "LastFigure",
+    "MiddleFigure",
+    "count_recent_results",
+    "find_regressions",
+    "list_last_figures",
+]
 
 
 def create_run(
@@ -97,6 +108,32 @@ def runs_to_response(
     """Returns runs as lists show them."""
     standings = nodes.list_standings(session, tenant_id, [row.id for row in rows])
     return [_run_to_response(row, standings[row.id]) for row in rows]
+
+
+def list_newest_runs(
+    session: Reader, tenant_id: str, query: BenchmarkRunQuery, *, limit: int
+) -> list[dict[str, Any]]:
+    """Returns the newest runs that a query allows, as lists show them."""
+    rows = repository.list_runs(session, tenant_id, conditions=build_run_conditions(query), limit=limit)
+    return runs_to_response(session, tenant_id, rows)
+
+
+def get_runs(session: Reader, tenant_id: str, run_ids: Collection[str]) -> list[dict[str, Any]]:
+    """Returns runs of a tenant by id as lists show them, newest first."""
+    wanted = [BenchmarkRunRow.id.in_(run_ids)]
+    rows = repository.list_runs(session, tenant_id, conditions=wanted, limit=len(run_ids)) if run_ids else []
+    return runs_to_response(session, tenant_id, rows)
+
+
+def count_recent_results(session: Reader, tenant_id: str, *, days: int) -> dict[str, Counter[str]]:
+    """Returns the number of results that each node has reported in the last days, by verdict.
+
+    Results without a verdict, which measured nothing or wait for their validation, are counted under ``""``.
+    """
+    counts: dict[str, Counter[str]] = defaultdict(Counter)
+    for node_id, verdict, count in validations.count_recent_results(session, tenant_id, days=days):
+        counts[node_id][verdict or ""] += count
+    return counts
 
 
 def run_to_response(session: Session, row: BenchmarkRunRow) -> dict[str, Any]:
