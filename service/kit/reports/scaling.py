@@ -13,7 +13,7 @@ _TIME_STEPS = (
     *(_DAY * days for days in (1, 2, 7, 14, 30, 91, 182, 365, 1826)),
 )
 _TIME_MARGIN = 0.04
-_SHORTEST_TIME = 3600.0
+_SHORTEST_TIME = 600.0
 
 
 class ChartAxis(NamedTuple):
