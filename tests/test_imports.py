@@ -23,6 +23,7 @@ ORDER = (
     {"benchmarks"},
     {"calibrations"},
     {"evidence"},
+    {"fleet"},
     {"estimates"},
     {"plans"},
     {"cost_centers"},

@@ -55,6 +55,7 @@ from service.estimates.router import tariffs as tariff_bills
 from service.estimates.service import ESTIMATES
 from service.evidence.imports.router import router as evidence
 from service.evidence.snapshot import get_store
+from service.fleet import router as fleet_pages
 from service.kit.database.engine import Database
 from service.kit.http.admission import Admission, Authenticator
 from service.kit.http.context import RequestContext
@@ -122,6 +123,9 @@ ROUTERS = (
     approval_pages.visited,
     approval_pages.quoted,
     budget_pages,
+    fleet_pages.calibrations,
+    fleet_pages.runs,
+    fleet_pages.nodes,
     approval_pages.linked,
     asking.router,
     asking.script,

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from service.benchmarks.figures import READ_METRICS, compare_standings
+from service.benchmarks.repeats import compute_figure, compute_standing, group_by_run
 from service.benchmarks.schemas import RegressionQuery
-from service.benchmarks.service import compute_figure, compute_standing, group_by_run
 from service.benchmarks.tables import BenchmarkResultRow
 from service.benchmarks.validation import repository
 from service.kit.database.engine import Reader
@@ -18,7 +18,7 @@ _SortedRegression = tuple[dict[str, Any], str]
 """A regression as the API shows it, and the id of its result."""
 
 
-class _RunOfBenchmark(NamedTuple):
+class RunOfBenchmark(NamedTuple):
     """One run of one benchmark on one node, and its figure."""
 
     repeats: RepeatedResults
@@ -26,6 +26,7 @@ class _RunOfBenchmark(NamedTuple):
 
     @property
     def first(self) -> BenchmarkResultRow:
+        """Its first result."""
         return self.repeats[0]
 
 
@@ -66,7 +67,7 @@ def list_regression_events(session: Reader, tenant_id: str, run_id: str) -> list
 
 
 def _list_regressions(rows: RepeatedResults, least_change: float) -> Iterator[_SortedRegression]:
-    for nodes in _group_comparable_runs(rows):
+    for nodes in group_comparable_runs(rows):
         last = [runs[-1] for runs in nodes.values()]
         for runs in nodes.values():
             yield from _compare_run("earlier_runs", runs[-1], runs[:-1], least_change)
@@ -74,7 +75,7 @@ def _list_regressions(rows: RepeatedResults, least_change: float) -> Iterator[_S
             yield from _compare_run("other_nodes", run, [one for one in last if one is not run], least_change)
 
 
-def _group_comparable_runs(rows: RepeatedResults) -> Iterator[dict[str, list[_RunOfBenchmark]]]:
+def group_comparable_runs(rows: RepeatedResults) -> Iterator[dict[str, list[RunOfBenchmark]]]:
     """Yields runs of equal work on equal hardware, by node and in the order of time."""
     groups: dict[tuple[Any, ...], list[BenchmarkResultRow]] = {}
     for row in rows:
@@ -83,28 +84,33 @@ def _group_comparable_runs(rows: RepeatedResults) -> Iterator[dict[str, list[_Ru
         key = (row.benchmark, row.work_sha256, row.metric, row.direction, hardware)
         groups.setdefault(key, []).append(row)
     for group in groups.values():
-        nodes: dict[str, list[_RunOfBenchmark]] = {}
+        nodes: dict[str, list[RunOfBenchmark]] = {}
         for repeats in group_by_run(group):
             nodes.setdefault(repeats[0].node_id, []).append(
-                _RunOfBenchmark(repeats, compute_figure(repeats)["value"])
+                RunOfBenchmark(repeats, compute_figure(repeats)["value"])
             )
         yield nodes
 
 
+def select_middle_run(runs: Sequence[RunOfBenchmark]) -> RunOfBenchmark:
+    """Returns the run with the middle figure, the lower one of two."""
+    return sorted(runs, key=lambda one: one.value)[(len(runs) - 1) // 2]
+
+
 def _compare_run(
-    against: str, run: _RunOfBenchmark, others: Sequence[_RunOfBenchmark], least_change: float
+    against: str, run: RunOfBenchmark, others: Sequence[RunOfBenchmark], least_change: float
 ) -> Iterator[_SortedRegression]:
     """Yields the comparison of the run with the median of others, if it is worse."""
     if not others:
         return
-    beside = sorted(others, key=lambda one: one.value)[(len(others) - 1) // 2]
+    beside = select_middle_run(others)
     change = run.value / beside.value - 1 if beside.value else 0.0
+    if abs(change) < least_change:
+        return
     first = run.first
     one, other = compute_standing(beside.repeats), compute_standing(run.repeats)
-    is_worse = (
-        compare_standings(one, other, is_time=first.metric not in READ_METRICS) in _WORSE[first.direction]
-    )
-    if not is_worse or abs(change) < least_change:
+    verdict = compare_standings(one, other, is_time=first.metric not in READ_METRICS)
+    if verdict not in _WORSE[first.direction]:
         return
     item = {
         "against": against,

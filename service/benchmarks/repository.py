@@ -31,6 +31,14 @@ def get_run(session: Session, tenant_id: str, run_id: str) -> BenchmarkRunRow | 
     return session.scalars(statement.options(undefer(BenchmarkRunRow.suite))).one_or_none()
 
 
+def list_suites(session: Reader, tenant_id: str, run_ids: Collection[str]) -> dict[str, dict[str, Any]]:
+    """Returns the suites of runs of a tenant, by run."""
+    statement = select(BenchmarkRunRow.id, BenchmarkRunRow.suite).where(
+        BenchmarkRunRow.tenant_id == tenant_id, BenchmarkRunRow.id.in_(run_ids)
+    )
+    return {row.id: row.suite for row in session.execute(statement)}
+
+
 def list_runs(
     session: Reader,
     tenant_id: str,

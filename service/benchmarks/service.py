@@ -1,6 +1,7 @@
 """Rules of benchmark runs and results."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 from uuid import uuid4
@@ -21,14 +22,15 @@ from service.benchmarks.errors import (
     RunNotFound,
     RunNotGranted,
 )
-from service.benchmarks.figures import (
-    READ_METRICS,
-    ResultFigure,
-    RunSamples,
-    compare_standings,
-    compute_measured,
-    compute_run_figure,
-    is_metric_matching,
+from service.benchmarks.expectations import LastFigure, MiddleFigure, list_last_figures
+from service.benchmarks.figures import READ_METRICS, compare_standings, compute_measured, is_metric_matching
+from service.benchmarks.regressions import find_regressions
+from service.benchmarks.repeats import (
+    compute_figure,
+    compute_figures,
+    compute_standing,
+    group_by_run,
+    select_latest_attempt,
 )
 from service.benchmarks.repository import ComparisonKey
 from service.benchmarks.schemas import (
@@ -53,7 +55,14 @@ from service.protocol.canonical import compute_digest
 from service.protocol.leases import LeaseCompletion, LeaseCompletionRequest
 from service.protocol.results import BenchmarkResultReceipt, BenchmarkResultReport, content_sha256
 from service.protocol.suites import BenchmarkSuite
-from service.protocol.summary import SampleStatistics
+
+__all__ = [
+    "LastFigure",
+    "MiddleFigure",
+    "count_recent_results",
+    "find_regressions",
+    "list_last_figures",
+]
 
 
 def create_run(
@@ -99,6 +108,32 @@ def runs_to_response(
     """Returns runs as lists show them."""
     standings = nodes.list_standings(session, tenant_id, [row.id for row in rows])
     return [_run_to_response(row, standings[row.id]) for row in rows]
+
+
+def list_newest_runs(
+    session: Reader, tenant_id: str, query: BenchmarkRunQuery, *, limit: int
+) -> list[dict[str, Any]]:
+    """Returns the newest runs that a query allows, as lists show them."""
+    rows = repository.list_runs(session, tenant_id, conditions=build_run_conditions(query), limit=limit)
+    return runs_to_response(session, tenant_id, rows)
+
+
+def get_runs(session: Reader, tenant_id: str, run_ids: Collection[str]) -> list[dict[str, Any]]:
+    """Returns runs of a tenant by id as lists show them, newest first."""
+    wanted = [BenchmarkRunRow.id.in_(run_ids)]
+    rows = repository.list_runs(session, tenant_id, conditions=wanted, limit=len(run_ids)) if run_ids else []
+    return runs_to_response(session, tenant_id, rows)
+
+
+def count_recent_results(session: Reader, tenant_id: str, *, days: int) -> dict[str, Counter[str]]:
+    """Returns the number of results that each node has reported in the last days, by verdict.
+
+    Results without a verdict, which measured nothing or wait for their validation, are counted under ``""``.
+    """
+    counts: dict[str, Counter[str]] = defaultdict(Counter)
+    for node_id, verdict, count in validations.count_recent_results(session, tenant_id, days=days):
+        counts[node_id][verdict or ""] += count
+    return counts
 
 
 def run_to_response(session: Session, row: BenchmarkRunRow) -> dict[str, Any]:
@@ -171,47 +206,6 @@ def build_run_conditions(query: BenchmarkRunQuery) -> list[ColumnElement[bool]]:
             or_(*(nodes.build_standing_condition(BenchmarkRunRow.id, node_id=one) for one in query.node_id))
         )
     return wanted
-
-
-def select_latest_attempt(rows: Sequence[BenchmarkResultRow]) -> list[BenchmarkResultRow]:
-    """Returns the results of the last attempt of a run, since two attempts may be by two nodes."""
-    last = max((row.fencing_token for row in rows), default=0)
-    return [row for row in rows if row.fencing_token == last]
-
-
-def select_slowest(rows: Sequence[BenchmarkResultRow]) -> list[BenchmarkResultRow]:
-    """Returns the worst of the accelerators that measured a repeat at the same time, if all have reported."""
-    beside: dict[tuple[str, int], list[BenchmarkResultRow]] = {}
-    for row in rows:
-        beside.setdefault((row.benchmark, row.repeat), []).append(row)
-    return [
-        (min if each[0].direction == "higher" else max)(each, key=lambda row: row.figure or 0.0)
-        for each in beside.values()
-        if len(each) >= each[0].conditions.get("concurrent_accelerators", 1)
-    ]
-
-
-def compute_figures(rows: Sequence[BenchmarkResultRow]) -> list[dict[str, Any]]:
-    """Computes the figure of each benchmark from the counted results of a run."""
-    by_benchmark: dict[str, list[BenchmarkResultRow]] = {}
-    for row in select_slowest(select_latest_attempt(rows)):
-        by_benchmark.setdefault(row.benchmark, []).append(row)
-    return [
-        {
-            "benchmark": name,
-            "metric": repeats[0].metric,
-            "direction": repeats[0].direction,
-            **compute_figure(repeats),
-        }
-        for name, repeats in by_benchmark.items()
-    ]
-
-
-def compute_figure(repeats: Sequence[BenchmarkResultRow]) -> dict[str, Any]:
-    """Computes the figure of the repeats of a run."""
-    figure = compute_run_figure([row.figure for row in repeats if row.figure is not None])
-    shown = figure._asdict()
-    return shown if figure.relative_spread is None else {**shown, "relative_spread": figure.relative_spread}
 
 
 def parse_result(node: Principal, result: BenchmarkResultReport, content: bytes) -> dict[str, Any]:
@@ -399,8 +393,12 @@ def compare_runs(session: Reader, tenant_id: str, query: ComparisonQuery) -> dic
     )
     run_ids = repository.list_latest_runs(session, comparable, limit=query.runs)
     own = comparable._replace(node_id=first.node_id)
-    (baseline,) = group_by_run(repository.list_compared_results(session, own, [first.run_id]))
+    of_first = group_by_run(repository.list_compared_results(session, own, [first.run_id]))
     runs = group_by_run(repository.list_compared_results(session, comparable, run_ids))
+    baselines = of_first or ([] if run_id else runs)
+    if not baselines:
+        raise NothingToCompare
+    baseline = baselines[0]
     return {
         "benchmark": first.benchmark,
         "metric": first.metric,
@@ -410,24 +408,6 @@ def compare_runs(session: Reader, tenant_id: str, query: ComparisonQuery) -> dic
         "baseline": _build_compared_run(baseline, baseline),
         "runs": [_build_compared_run(run, baseline) for run in runs],
     }
-
-
-def group_by_run(rows: Iterable[BenchmarkResultRow]) -> list[list[BenchmarkResultRow]]:
-    """Returns the repeats of the last attempt of each run, in the order of their first result."""
-    runs: dict[str, list[BenchmarkResultRow]] = {}
-    for row in rows:
-        runs.setdefault(row.run_id, []).append(row)
-    return [select_slowest(select_latest_attempt(run)) for run in runs.values()]
-
-
-def compute_standing(repeats: Sequence[BenchmarkResultRow]) -> RunSamples:
-    """Combines the samples of the repeats of a run."""
-    return RunSamples.from_repeats([_to_measured(row) for row in repeats])
-
-
-def _to_measured(row: BenchmarkResultRow) -> ResultFigure:
-    clock = row.conditions.get("sm_clock_hz", row.conditions.get("cpu_clock_hz"))
-    return ResultFigure(row.counted_figure, SampleStatistics(**(row.summary or {})), clock)
 
 
 def _build_compared_run(

@@ -121,6 +121,19 @@ def find_former(session: Session, row: CalibrationRow) -> CalibrationRow | None:
     return session.scalars(statement.order_by(CalibrationRow.number.desc()).limit(1)).one_or_none()
 
 
+def find_predecessor(session: Session, row: CalibrationRow) -> CalibrationRow | None:
+    """Returns the calibration of the same node and hardware that stood before, with its content."""
+    statement = select(CalibrationRow).where(
+        CalibrationRow.tenant_id == row.tenant_id,
+        CalibrationRow.node_id == row.node_id,
+        CalibrationRow.hardware_sha256 == row.hardware_sha256,
+        CalibrationRow.number < row.number,
+        or_(CalibrationRow.state != WITHDRAWN, CalibrationRow.ended_at > row.created_at),
+    )
+    newest = statement.order_by(CalibrationRow.number.desc()).limit(1)
+    return session.scalars(newest.options(undefer_group("content"))).one_or_none()
+
+
 def list_brought_results(session: Session, tenant_id: str, node_id: str, hardware_sha256: str) -> set[str]:
     """Returns the results that the sound, not withdrawn calibrations of a node and hardware have brought."""
     statement = select(CalibrationRow.new_result_ids).where(

@@ -21,6 +21,7 @@ from service.calibrations.errors import (
 from service.calibrations.fitting import compute_figures
 from service.calibrations.fitting.links import CollectiveMessage, fit_link
 from service.calibrations.readings import build_observations
+from service.calibrations.references import find_reference_values
 from service.calibrations.sets import (
     FigureSources,
     MeasuredSet,
@@ -424,6 +425,41 @@ def get_calibration(session: Reader, tenant_id: str, calibration_id: str) -> dic
         "fits": row.fits,
         "answers": row.answers,
     }
+
+
+class FormerConstants(NamedTuple):
+    """Constants of a device before a set was drawn, by name, in the units of the set."""
+
+    number: int | None
+    """Number of the set that they are of; None if they are of the reference set."""
+    values: Mapping[str, float]
+
+
+def find_former_constants(
+    session: Reader, tenant_id: str, calibration_id: str, reference: Calibration
+) -> FormerConstants:
+    """Returns the constants that a set of a node replaced: of the set before it, else of the reference set.
+
+    A constant that the set before it lacks is of the reference set too.
+    """
+    row = repository.get_calibration(session, tenant_id, calibration_id)
+    if row is None:
+        raise CalibrationNotFound
+    values = find_reference_values(row.figures, row.generation, reference)
+    before = repository.find_predecessor(session, row) if row.node_id is not None else None
+    if before is None:
+        return FormerConstants(None, values)
+    names = {entry["name"] for entry in row.figures}
+    drawn = {entry["name"]: entry["value"] for entry in before.figures if entry["name"] in names}
+    return FormerConstants(before.number, values | drawn)
+
+
+def list_newest(
+    session: Reader, tenant_id: str, filters: Mapping[str, Collection[str]], *, limit: int
+) -> list[dict[str, Any]]:
+    """Returns the newest sets, as lists show them; an empty filter allows all."""
+    rows = repository.list_page(session, tenant_id, filters, after=None, limit=limit)
+    return [to_summary(row) for row in rows]
 
 
 def _figure_to_response(entry: SetDocument) -> SetDocument:

@@ -1,6 +1,6 @@
 """Queries of nodes and leases."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -340,6 +340,30 @@ def list_nodes(
     if devices:
         found = found.where(NodeRow.device.in_(devices))
     return session.scalars(found.order_by(NodeRow.id).limit(limit)).all()
+
+
+def list_nodes_by_name(session: Reader, tenant_id: str, *, limit: int) -> Sequence[NodeRow]:
+    """Returns nodes of a tenant in order of name, those that are revoked last."""
+    found = select(NodeRow).where(NodeRow.tenant_id == tenant_id)
+    ordered = found.order_by(NodeRow.state == REVOKED, NodeRow.name, NodeRow.id)
+    return session.scalars(ordered.limit(limit)).all()
+
+
+def list_node_names(session: Reader, tenant_id: str, node_ids: Collection[str]) -> dict[str, str]:
+    """Returns the names of nodes of a tenant, by id."""
+    own = (NodeRow.tenant_id == tenant_id, NodeRow.id.in_(node_ids))
+    return {row.id: row.name for row in session.execute(select(NodeRow.id, NodeRow.name).where(*own))}
+
+
+def list_present_inventories(session: Reader, tenant_id: str, rows: Iterable[NodeRow]) -> dict[str, Any]:
+    """Returns the present inventory of each node that has sent one, by node."""
+    present = NodeInventoryRow.content_sha256 == NodeRow.inventory_sha256
+    statement = (
+        select(NodeInventoryRow.node_id, NodeInventoryRow.inventory)
+        .join(NodeRow, and_(NodeRow.id == NodeInventoryRow.node_id, present))
+        .where(NodeRow.tenant_id == tenant_id, NodeRow.id.in_([row.id for row in rows]))
+    )
+    return {row.node_id: row.inventory for row in session.execute(statement)}
 
 
 def list_running_leases(session: Session, node_ids: Iterable[str]) -> dict[str, LeaseRow]:

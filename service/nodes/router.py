@@ -34,7 +34,7 @@ from service.nodes.schemas import (
     NodeQuery,
     TokenId,
 )
-from service.nodes.service import CLAIM, CallingNode, EnrolmentService, NodeQuota
+from service.nodes.service import CLAIM, CallingNode, EnrolmentService, NodeHeartbeats, NodeQuota
 from service.nodes.tables import NodeRow
 from service.nodes.waiting import ClaimQueue
 from service.protocol.base import Name
@@ -61,7 +61,6 @@ LeasePath = Annotated[Name, Path(description="Id of the lease, which is that of 
 NodePath = Annotated[NodeId, Path(description="Id of the node.")]
 TokenPath = Annotated[TokenId, Path(description="Id of the enrolment token.")]
 NodeEnrolments = Annotated[EnrolmentService, from_state("enrolments")]
-NodeHeartbeats = Annotated[HeartbeatRegistry, from_state("heartbeats")]
 WaitingClaims = Annotated[ClaimQueue, from_state("waiting")]
 MissingResults = Annotated[service.MissingResults, from_state("missing_results")]
 HasTenant = Annotated[Callable[[str], bool], from_state("has_tenant")]

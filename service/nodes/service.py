@@ -3,7 +3,7 @@
 import hmac
 import json
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Annotated, Any, NamedTuple
@@ -89,6 +89,7 @@ from service.protocol.nodes import NodeEnrolmentRequest, NodeHeartbeatRequest, N
 __all__ = [
     "CLAIM",
     "CallingNode",
+    "HeartbeatRegistry",
     "IntakeQuota",
     "NodeQuota",
     "RunStanding",
@@ -123,6 +124,7 @@ async def _require_node(request: Request) -> Principal:
 
 
 CallingNode = Annotated[Principal, Depends(_require_node)]
+NodeHeartbeats = Annotated[HeartbeatRegistry, from_state("heartbeats")]
 NodeQuota = Annotated[IntakeQuota, from_state("node_quota")]
 CLAIM = build_permission("leases", "claim")
 """Permission for the operations of nodes."""
@@ -330,6 +332,26 @@ def list_nodes(
     held = repository.list_running_leases(session, [row.id for row in rows])
     time = repository.get_time(session)
     return [_to_summary(row, held.get(row.id), heartbeats.get_status(row, time)) for row in rows]
+
+
+def list_fleet(
+    session: Reader, tenant_id: str, heartbeats: HeartbeatRegistry, *, limit: int
+) -> list[dict[str, Any]]:
+    """Returns nodes of a tenant by name with their inventories, those that are revoked last."""
+    rows = repository.list_nodes_by_name(session, tenant_id, limit=limit)
+    held = repository.list_running_leases(session, [row.id for row in rows])
+    inventories = repository.list_present_inventories(session, tenant_id, rows)
+    time = repository.get_time(session)
+    return [
+        _to_summary(row, held.get(row.id), heartbeats.get_status(row, time))
+        | ({"inventory": inventories[row.id]} if row.id in inventories else {})
+        for row in rows
+    ]
+
+
+def find_names(session: Reader, tenant_id: str, node_ids: Collection[str]) -> dict[str, str]:
+    """Returns the names of nodes, by id."""
+    return repository.list_node_names(session, tenant_id, node_ids) if node_ids else {}
 
 
 def get_node(session: Reader, tenant_id: str, node_id: str, heartbeats: HeartbeatRegistry) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """Nodes whose accepted results are in the database, as if they had been reported and validated."""
 
 import json
+from dataclasses import asdict
 from datetime import timedelta
 from itertools import count
 from uuid import UUID
@@ -13,6 +14,7 @@ from service.nodes.tables import NodeInventoryRow
 from service.protocol.canonical import compute_digest
 from service.protocol.nodes import NodeInventory
 from service.protocol.suites import BenchmarkSuite
+from service.protocol.summary import summarize_samples
 from tests.benchmarks.planned import SUITE
 from tests.clocks import START
 from tests.nodes import fleet
@@ -82,8 +84,9 @@ def suite_of(benchmarks, device="cuda"):
 class MeasuredNodes:
     """Nodes of a database, and what they have measured."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, began=START) -> None:
         self.database = database
+        self.began = began
         self._numbers = count(1)
         self._inventories = {}
 
@@ -119,7 +122,7 @@ class MeasuredNodes:
             suite=suite.model_dump(mode="json"),
             device=made.device,
             seed=number,
-            created_at=START + timedelta(minutes=number),
+            created_at=self.began + timedelta(minutes=number),
         )
         with self.database.open_writer() as session:
             session.add(run)
@@ -129,10 +132,12 @@ class MeasuredNodes:
                     session.add(row)
         return run_id
 
-    def _result(self, run, node, benchmark, figure, *, verdict, **conditions):
+    def _result(self, run, node, benchmark, figure, *, verdict, findings=(), **conditions):
         made = self._inventories[node]
         result_id = str(UUID(int=(0x0198_0000_0000_7000_8000 << 48) + next(self._numbers)))
         part = resolve_hardware(made, _Of(made.device))
+        # Of a rate the samples are times.
+        sample = 1 / figure if benchmark.metric.endswith("_per_second") else figure
         yield BenchmarkResultRow(
             tenant_id=run.tenant_id,
             id=result_id,
@@ -155,7 +160,7 @@ class MeasuredNodes:
             direction=benchmark.direction,
             status="ok",
             figure=figure,
-            summary={},
+            summary=asdict(summarize_samples([sample * (1 + step / 1000) for step in range(5)])),
             conditions={"accelerator_index": 0, "worker_version": "1", **conditions},
             started_at=START,
             finished_at=START,
@@ -166,7 +171,7 @@ class MeasuredNodes:
             result_id=result_id,
             rules_version=1,
             verdict=verdict,
-            findings=[],
+            findings=list(findings),
             unchecked=[],
             agreeing_run_ids=[],
             seed=1,

@@ -117,3 +117,26 @@ def test_another_amount_of_work_is_another_benchmark(nodes, monkeypatch):
     second = nodes.measured_run(range(4, 7), "a", suite=later)
     assert len(compare(nodes)["runs"]) == 1
     assert [run["run_id"] for run in compare(nodes, baseline_run_id=second)["runs"]] == [second]
+
+
+def test_a_run_that_not_every_accelerator_has_reported_is_left_out(nodes):
+    """Of two that measure at once one alone says nothing of the slower."""
+    nodes.node("a")
+    together = {"concurrent_accelerators": 2, "samples": FAST}
+    alone = nodes.measured_run(range(1, 2), "a", accelerator_index=0, **together)
+    nodes.validate()
+    for query in ({}, {"baseline_run_id": alone}):
+        params = {"benchmark": GEMM, **query}
+        answer = nodes.call("GET", "/v1/benchmark-results:compare", params=params)
+        assert (answer.status_code, answer.json()["code"]) == (404, "NOTHING_TO_COMPARE")
+    assert nodes.get("/v1/benchmark-results:regressions")["items"] == []
+
+    run_id = nodes.run(node_id="a")
+    lease = nodes.claim("a")
+    results = [
+        nodes.reported(number, "a", lease, accelerator_index=number - 2, **together) for number in (2, 3)
+    ]
+    assert nodes.complete("a", lease, *results).json() == {"state": "completed"}
+    found = compare(nodes)
+    assert found["baseline"]["run_id"] == run_id
+    assert verdicts(found) == [(run_id, "same")]

@@ -173,6 +173,11 @@ def compute_pcie_rate(case: ValidationCase) -> float | None:
     if part is not None:
         generation = generation or get_known(part.pcie_generation_maximum)
         width = width or get_known(part.pcie_width_maximum)
+    return compute_lane_rate(generation, width)
+
+
+def compute_lane_rate(generation: int | None, width: int | None) -> float | None:
+    """Returns bytes per second of one direction of a bus of a generation with ``width`` lanes, or None."""
     lane = PCIE_LANE_BYTES_PER_SECOND.get(generation or 0)
     return None if lane is None or width is None else lane * width
 
@@ -187,13 +192,13 @@ def _check_link(case: ValidationCase) -> RuleOutcomes:
     if one_way is None:
         yield UncheckedRule("physics.above_link", "the rate of the link is unknown")
         return
-    limit = one_way * SLACK * _count_directions(work)
+    limit = one_way * SLACK * count_directions(work)
     if case.bytes_per_second > limit:
         detail = "bytes per second over the link"
         yield RuleFinding("physics.above_link", ResultVerdict.REJECTED, detail, case.bytes_per_second, limit)
 
 
-def _count_directions(work: HostLinkWork | PeerLinkWork | CollectiveWork) -> float:
+def count_directions(work: HostLinkWork | PeerLinkWork | CollectiveWork) -> float:
     """Returns the multiple of the rate of one direction that bounds the work.
 
     If switches add up (NVLS), a device sends and receives its payload once, so that the bus bytes of an

@@ -14,11 +14,14 @@ from service.kit.database.engine import Reader, Writer, insert_new
 from service.kit.jobs import leases
 
 MOST_PEER_RESULTS = 1000
+_DAY_SECONDS = 86_400
+_LAST_FIRST = (BenchmarkResultRow.received_at.desc(), BenchmarkResultRow.id.desc())
 _OF_RESULT = and_(
     BenchmarkValidationRow.tenant_id == BenchmarkResultRow.tenant_id,
     BenchmarkValidationRow.result_id == BenchmarkResultRow.id,
 )
 _IS_ACCEPTED = BenchmarkValidationRow.verdict == ResultVerdict.ACCEPTED
+_IS_PLAUSIBLE = BenchmarkValidationRow.verdict.in_((ResultVerdict.ACCEPTED, ResultVerdict.SUSPECT))
 
 
 def list_accepted_results(session: Session, tenant_id: str, node_id: str) -> Sequence[BenchmarkResultRow]:
@@ -45,14 +48,68 @@ def list_plausible_results(
         .join(BenchmarkValidationRow, _OF_RESULT)
         .where(
             BenchmarkResultRow.tenant_id == tenant_id,
-            BenchmarkValidationRow.verdict.in_((ResultVerdict.ACCEPTED, ResultVerdict.SUSPECT)),
+            _IS_PLAUSIBLE,
             *COUNTS,
         )
     )
     if benchmarks:
         statement = statement.where(BenchmarkResultRow.benchmark.in_(benchmarks))
-    ordered = statement.order_by(BenchmarkResultRow.received_at.desc(), BenchmarkResultRow.id.desc())
+    ordered = statement.order_by(*_LAST_FIRST)
     return list(reversed(session.scalars(ordered.limit(limit)).all()))
+
+
+class JudgedResult(NamedTuple):
+    """A result beside its verdict and the findings behind it; None until it is validated."""
+
+    row: BenchmarkResultRow
+    verdict: str | None
+    findings: list[dict[str, Any]] | None
+
+
+def list_node_results(session: Reader, tenant_id: str, node_id: str, *, limit: int) -> list[JudgedResult]:
+    """Returns the last counted results of a node with their verdicts, in the order received."""
+    columns = (BenchmarkResultRow, BenchmarkValidationRow.verdict, BenchmarkValidationRow.findings)
+    statement = (
+        select(*columns)
+        .outerjoin(BenchmarkValidationRow, _OF_RESULT)
+        .where(BenchmarkResultRow.tenant_id == tenant_id, BenchmarkResultRow.node_id == node_id, *COUNTS)
+    )
+    found = session.execute(statement.order_by(*_LAST_FIRST).limit(limit)).all()
+    return [JudgedResult(row, verdict, findings) for row, verdict, findings in reversed(found)]
+
+
+def list_plausible_peers(
+    session: Reader, tenant_id: str, node_id: str, hardware: Collection[str], *, limit: int
+) -> Sequence[BenchmarkResultRow]:
+    """Returns the last plausible results of other nodes with equal hardware, in the order received."""
+    statement = (
+        select(BenchmarkResultRow)
+        .join(BenchmarkValidationRow, _OF_RESULT)
+        .where(
+            BenchmarkResultRow.tenant_id == tenant_id,
+            BenchmarkResultRow.node_id != node_id,
+            BenchmarkResultRow.hardware_sha256.in_(hardware),
+            _IS_PLAUSIBLE,
+            *COUNTS,
+        )
+    )
+    return list(reversed(session.scalars(statement.order_by(*_LAST_FIRST).limit(limit)).all()))
+
+
+def count_recent_results(
+    session: Reader, tenant_id: str, *, days: int
+) -> Sequence[tuple[str, str | None, int]]:
+    """Returns the number of results of the last days, by node and verdict."""
+    by = (BenchmarkResultRow.node_id, BenchmarkValidationRow.verdict)
+    statement = (
+        select(*by, func.count())
+        .outerjoin(BenchmarkValidationRow, _OF_RESULT)
+        .where(
+            BenchmarkResultRow.tenant_id == tenant_id,
+            BenchmarkResultRow.received_at >= leases.get_time_after(-days * _DAY_SECONDS),
+        )
+    )
+    return [(node_id, verdict, count) for node_id, verdict, count in session.execute(statement.group_by(*by))]
 
 
 def build_verdict_condition(verdicts: Collection[str]) -> ColumnElement[bool]:

@@ -4,14 +4,22 @@ A table next to every chart has the same figures, so the chart may cut a name or
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from itertools import pairwise
 from typing import Literal, NamedTuple
 
 from markupsafe import Markup
 
 from service.kit.http.html import escape_invisible
 from service.kit.reports.numbers import UnitScale, build_tick_format, format_number
-from service.kit.reports.scaling import ChartAxis, build_linear_axis, build_logarithmic_axis
+from service.kit.reports.scaling import (
+    ChartAxis,
+    build_close_axis,
+    build_linear_axis,
+    build_logarithmic_axis,
+    build_time_axis,
+)
 
 WIDTH = 420
 _LINE = 15
@@ -227,10 +235,15 @@ class _ChartPlane(NamedTuple):
     def to_y(self, value: float) -> float:
         return self.floor - self.up.to_position(value) * (self.floor - self.top)
 
-    def render_frame(self, scales: tuple[UnitScale, UnitScale], name: str) -> list[Markup]:
-        """Returns grid, ticks and the labels of both axes: the unit below, and ``name`` on top."""
+    def render_frame(
+        self, scales: tuple[UnitScale, UnitScale], name: str, show_x: Callable[[float], str] | None = None
+    ) -> list[Markup]:
+        """Returns grid, ticks and the labels of both axes: the unit below, and ``name`` on top.
+
+        ``show_x`` writes ticks that are no numbers.
+        """
         parts: list[Markup] = []
-        show_x, show_y = map(build_tick_format, scales)
+        show_x, show_y = show_x or build_tick_format(scales[0]), build_tick_format(scales[1])
         written = 0.0
         for at in self.across.ticks:
             x, text = self.to_x(at), show_x(at)
@@ -553,3 +566,91 @@ def _render_tornado_row(row: TornadoBar, top: float, axis: ChartAxis) -> list[Ma
             under = top + _LINE + 3 + (place * height if is_shared else 0.0)
             parts.append(_render_rectangle(start, under, max(end - start, 1.0), height, kind))
     return parts
+
+
+class DatedFigure(NamedTuple):
+    """A figure of one moment with its range."""
+
+    at: datetime
+    value: float
+    low: float
+    high: float
+
+
+def render_dated_figures(
+    about: ChartLabel, figures: Sequence[DatedFigure], scale: UnitScale, marks: Sequence[ChartMark] = ()
+) -> Markup:
+    """Returns figures as points over time, each with its range, and levels to compare with.
+
+    The axis of figures is close around them and need not contain 0.
+    """
+    times = [figure.at.timestamp() for figure in figures]
+    ends = [end for figure in figures for end in (figure.low, figure.high)]
+    up = build_close_axis(*ends, *(mark.value for mark in marks), unit=scale.factor)
+    plane = _ChartPlane(build_time_axis(min(times), max(times)), up, _COURSE_HEIGHT)
+    ticks = plane.across.ticks
+    day = figures[0].at.astimezone(UTC)
+    has_day = any(at % _DAY_SECONDS == 0 for at in ticks)
+    across = UnitScale(1.0, "UTC" if has_day else f"{day.day} {day:%b %Y}, UTC")
+    parts = plane.render_frame((across, scale), scale.unit, _build_time_format(ticks))
+    points = [
+        (plane.to_x(time), plane.to_y(figure.value)) for time, figure in zip(times, figures, strict=True)
+    ]
+    path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
+    parts.extend(
+        _render_line(_LEFT, plane.to_y(mark.value), WIDTH - 12, plane.to_y(mark.value), "mark")
+        for mark in marks
+    )
+    parts.append(Markup('<polyline points="{}" class="trend"/>').format(path))
+    for (x, y), figure in zip(points, figures, strict=True):
+        parts.append(_render_line(x, plane.to_y(figure.low), x, plane.to_y(figure.high), "whisker"))
+        parts.append(Markup('<circle cx="{:.1f}" cy="{:.1f}" r="4" class="point"/>').format(x, y))
+    parts.extend(_render_level_names([(mark.name, plane.to_y(mark.value)) for mark in marks], points))
+    return _render_svg(about, _COURSE_HEIGHT, parts)
+
+
+_BESIDE = 9.0
+_AWAY = 7.0
+"""Distance between the middle of a point and a text that does not touch it."""
+
+
+def _render_level_names(
+    levels: Sequence[tuple[str, float]], points: Sequence[tuple[float, float]]
+) -> list[Markup]:
+    """Returns names beside their levels, each where it covers fewest points and no other name."""
+    taken = list(points)
+    parts = []
+    for name, level in levels:
+        half = len(name) * _BOLD / 2
+        places = [
+            (x, level + below)
+            for below in (-_BESIDE, _LINE + _BESIDE / 2)
+            for x in (_LEFT + 4 + half, (_LEFT + WIDTH) / 2, WIDTH - 16 - half)
+        ]
+        x, y = min(places, key=lambda place: _count_covered(place, half, taken))
+        taken += [(x + step * half, y - 4) for step in (-1.0, -0.5, 0.0, 0.5, 1.0)] * len(points)
+        parts.append(_render_text(x, y, name, "mark-name", "middle"))
+    return parts
+
+
+def _count_covered(place: tuple[float, float], half: float, points: Sequence[tuple[float, float]]) -> int:
+    """Returns the number of points under a text in the middle of ``place`` with half the width ``half``."""
+    left, line = place
+    return sum(abs(x - left) < half + _AWAY and line - _LINE < y < line + _AWAY for x, y in points)
+
+
+_DAY_SECONDS = 86_400
+_LONG_STEP = 60 * _DAY_SECONDS
+
+
+def _build_time_format(ticks: Sequence[float]) -> Callable[[float], str]:
+    """Returns a function that writes ticks as days, as months where they lie far apart, or as times."""
+    step = min((after - before for before, after in pairwise(ticks)), default=_DAY_SECONDS)
+
+    def show_time(at: float) -> str:
+        time = datetime.fromtimestamp(at, UTC)
+        if step >= _LONG_STEP:
+            return f"{time:%b %Y}"
+        return f"{time:%H:%M}" if at % _DAY_SECONDS else f"{time.day} {time:%b}"
+
+    return show_time

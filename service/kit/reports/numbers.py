@@ -36,6 +36,10 @@ BYTES: UnitLadder = tuple(
     UnitScale(2.0 ** (10 * power), unit)
     for power, unit in enumerate(("B", "KiB", "MiB", "GiB", "TiB", "PiB"))
 )
+BYTES_PER_SECOND: UnitLadder = tuple(
+    UnitScale(10.0 ** (3 * power), unit)
+    for power, unit in enumerate(("B/s", "kB/s", "MB/s", "GB/s", "TB/s", "PB/s"))
+)
 SECONDS: UnitLadder = (
     UnitScale(1e-6, "µs"),
     UnitScale(1e-3, "ms"),
@@ -151,18 +155,18 @@ def select_scale(ladder: UnitLadder, size: float) -> UnitScale:
     return ladder[0] if size else min(ladder, key=lambda scale: abs(math.log(scale.factor)))
 
 
-def format_number(value: float) -> str:
-    """Returns a number with four significant digits. Whole numbers are written in full."""
+def format_number(value: float, digits: int = _DIGITS) -> str:
+    """Returns a number with ``digits`` significant digits. Whole numbers are written in full."""
     if not math.isfinite(value):
         return NOT_KNOWN
     size = abs(value)
     if size >= _LARGEST or 0 < size < _SMALLEST:
-        mantissa, _, exponent = localize_number(f"{value:.{_DIGITS - 1}e}").partition("e")
+        mantissa, _, exponent = localize_number(f"{value:.{digits - 1}e}").partition("e")
         return f"{mantissa}{_SPACE}{TIMES}{_SPACE}10{str(int(exponent)).translate(_RAISED)}"
     if value == int(value):
         return format_count(int(value))
     # Rounded first, so that 9.9999 is written as 10.00 instead of 10.000.
-    places = max(0, _DIGITS - 1 - math.floor(math.log10(float(f"{size:.{_DIGITS - 1}e}"))))
+    places = max(0, digits - 1 - math.floor(math.log10(float(f"{size:.{digits - 1}e}"))))
     return localize_number(f"{value:,.{places}f}")
 
 

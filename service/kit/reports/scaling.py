@@ -5,6 +5,15 @@ from typing import NamedTuple
 
 _STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
 _MOST_TICKS = 5
+_LEAST_SPAN = 0.2
+"""Shortest close axis, as a share of its largest value: noise of a per cent or two does not fill it."""
+_DAY = 86_400
+_TIME_STEPS = (
+    *(60 * minutes for minutes in (1, 5, 15, 60, 180, 360, 720)),
+    *(_DAY * days for days in (1, 2, 7, 14, 30, 91, 182, 365, 1826)),
+)
+_TIME_MARGIN = 0.04
+_SHORTEST_TIME = 600.0
 
 
 class ChartAxis(NamedTuple):
@@ -26,7 +35,18 @@ class ChartAxis(NamedTuple):
 
 def build_linear_axis(*values: float, unit: float = 1.0) -> ChartAxis:
     """Returns a linear axis that contains 0 and all values, with steps that are round in ``unit``."""
-    low, high = min(0.0, *values) / unit, max(0.0, *values) / unit
+    return _build_steps(min(0.0, *values) / unit, max(0.0, *values) / unit, unit)
+
+
+def build_close_axis(*values: float, unit: float = 1.0) -> ChartAxis:
+    """Returns a linear axis close around values from 0 up, which need not contain 0: of points, not bars."""
+    low, high = min(values) / unit, max(values) / unit
+    lacking = max(0.0, _LEAST_SPAN * high - (high - low)) / 2
+    return _build_steps(max(0.0, low - lacking), high + lacking, unit)
+
+
+def _build_steps(low: float, high: float, unit: float) -> ChartAxis:
+    """Returns an axis whose ends and ticks are round in ``unit``."""
     span = (high - low) or 1.0
     size = 10.0 ** math.floor(math.log10(span / _MOST_TICKS))
     step = next(size * each for each in _STEPS if span / (size * each) <= _MOST_TICKS)
@@ -35,6 +55,16 @@ def build_linear_axis(*values: float, unit: float = 1.0) -> ChartAxis:
     last = max(last, first + 1)
     size = step * unit
     return ChartAxis(first * size, last * size, tuple(place * size for place in range(first, last + 1)))
+
+
+def build_time_axis(first: float, last: float) -> ChartAxis:
+    """Returns an axis of times in seconds since 1970, with ticks at whole minutes, hours or days of UTC."""
+    span = max(last - first, _SHORTEST_TIME)
+    middle, reach = (first + last) / 2, (0.5 + _TIME_MARGIN) * span
+    low, high = middle - reach, middle + reach
+    step = next((each for each in _TIME_STEPS if span / each <= _MOST_TICKS), _TIME_STEPS[-1])
+    ticks = range(math.ceil(low / step), math.floor(high / step) + 1)
+    return ChartAxis(low, high, tuple(float(place * step) for place in ticks))
 
 
 def build_logarithmic_axis(*values: float, unit: float = 1.0) -> ChartAxis:

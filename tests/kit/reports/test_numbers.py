@@ -1,12 +1,17 @@
 """Numbers in the reader's units, and axes that do not lie."""
 
+import re
+from datetime import UTC, datetime, timedelta
+
 import pytest
 
 from service.kit.reports.charts import (
     ChartBar,
     ChartLabel,
     ChartMark,
+    DatedFigure,
     render_bars,
+    render_dated_figures,
     stack_bars,
     truncate_name,
 )
@@ -27,7 +32,13 @@ from service.kit.reports.numbers import (
     to_title,
 )
 from service.kit.reports.rounding import round_shares, round_to_sum
-from service.kit.reports.scaling import build_doubling_axis, build_linear_axis, build_logarithmic_axis
+from service.kit.reports.scaling import (
+    build_close_axis,
+    build_doubling_axis,
+    build_linear_axis,
+    build_logarithmic_axis,
+    build_time_axis,
+)
 from tests.quotes.reading import Page
 
 
@@ -229,3 +240,73 @@ def test_a_bar_of_nothing_has_no_length():
     ]
     page = Page(str(render_bars(ChartLabel("x", "t", "d"), rows, build_linear_axis(1.0), UnitScale(1.0, ""))))
     assert [width for _, width in page.blocks("t")] == [0.0, 1.0, 420.0]
+
+
+@pytest.mark.parametrize("values", [(2.9e12, 2.91e12, 3.35e12), (5.0,), (0.001, 0.5), (0.0,)])
+def test_close_axes_hold_what_they_show(values):
+    axis = build_close_axis(*values)
+    assert axis.low <= min(values) <= max(values) <= axis.high
+    assert axis.low >= 0
+    assert 2 <= len(axis.ticks) <= 8
+
+
+def test_a_close_axis_does_not_enlarge_noise():
+    axis = build_close_axis(100.0, 100.5)
+    assert axis.to_position(100.5) - axis.to_position(100.0) < 0.05
+
+
+@pytest.mark.parametrize(
+    ("days", "labels"),
+    [
+        (0.0, 2),
+        (0.01, 2),
+        (1.3, 2),
+        (24.0, 3),
+        (400.0, 2),
+        (4000.0, 2),
+    ],
+)
+def test_ticks_of_time_are_whole_and_few(days, labels):
+    first = datetime(2026, 11, 4, 16, 18, tzinfo=UTC).timestamp()
+    axis = build_time_axis(first, first + days * 86_400)
+    assert axis.low < first < axis.high
+    assert labels <= len(axis.ticks) <= 7
+    assert all(axis.low <= at <= axis.high and at % 60 == 0 for at in axis.ticks)
+
+
+def test_levels_are_named_where_no_point_is():
+    """Points all along a level leave room above it or below."""
+    times = [datetime(2026, 11, day, tzinfo=UTC) for day in range(1, 29, 2)]
+    figures = [DatedFigure(at, 2.9 if place % 2 else 2.95, 2.88, 2.96) for place, at in enumerate(times)]
+    marks = [ChartMark("data sheet", 3.35), ChartMark("middle of 4 equal nodes", 2.9)]
+    chart = render_dated_figures(
+        ChartLabel("dated", "<over time>", "said"), figures, UnitScale(1.0, "TB/s"), marks
+    )
+    assert "&lt;over time&gt;" in chart
+    circles = [(float(x), float(y)) for x, y in re.findall(r'<circle cx="([\d.]+)" cy="([\d.]+)"', chart)]
+    assert len(circles) == len(figures)
+    names = re.findall(r'<text x="([\d.]+)" y="([\d.]+)" class="mark-name"[^>]*>([^<]+)<', chart)
+    assert [name for *_, name in names] == ["data sheet", "middle of 4 equal nodes"]
+    for x, y, name in names:
+        half = len(name) * 3.5
+        covered = [
+            one for one in circles if abs(one[0] - float(x)) < half and float(y) - 11 < one[1] < float(y) + 3
+        ]
+        assert covered == [], name
+
+
+@pytest.mark.parametrize(
+    ("span", "label"),
+    [
+        (timedelta(hours=2), "17:00"),
+        (timedelta(hours=2), "4 Nov 2026, UTC"),
+        (timedelta(days=9), "7 Nov"),
+        (timedelta(days=9), "UTC"),
+        (timedelta(days=900), "Apr 2027"),
+    ],
+)
+def test_times_are_written_as_their_distance_asks(span, label):
+    first = datetime(2026, 11, 4, 16, 18, tzinfo=UTC)
+    figures = [DatedFigure(at, 1.0, 1.0, 1.0) for at in (first, first + span)]
+    chart = render_dated_figures(ChartLabel("dated", "t", "d"), figures, UnitScale(1.0, "s"))
+    assert f">{label}</text>" in chart

@@ -1,0 +1,1 @@
+"""Pages of the fleet: nodes, their results beside what is expected, and the calibrations that follow."""
