@@ -11,7 +11,12 @@ from markupsafe import Markup
 
 from service.kit.http.html import escape_invisible
 from service.kit.reports.numbers import UnitScale, build_tick_format, format_number
-from service.kit.reports.scaling import ChartAxis, build_linear_axis, build_logarithmic_axis
+from service.kit.reports.scaling import (
+    ChartAxis,
+    build_close_axis,
+    build_linear_axis,
+    build_logarithmic_axis,
+)
 
 WIDTH = 420
 _LINE = 15
@@ -300,3 +305,99 @@ def render_time_series(
             x = plane.to_x((slot.start + slot.end) / 2)
             parts.append(_render_line(x, plane.to_y(slot.low), x, plane.to_y(slot.high), "range"))
     return _render_svg(about, _COURSE_HEIGHT, parts)
+
+
+class TradeoffPoint(NamedTuple):
+    """A point of two figures of which less is better. A point ``is_best`` if no other is better in both."""
+
+    label: str
+    across: float
+    up: float
+    is_best: bool
+
+
+_RADIUS = 4.5
+_SAME_PLACE = 9.0
+_MOST_LABELS = 3
+_LABEL_HEIGHT = 12.0
+
+
+class _LabelBox(NamedTuple):
+    """Rectangle of a label or of a point."""
+
+    left: float
+    top: float
+    right: float
+    bottom: float
+
+    def overlaps(self, other: "_LabelBox") -> bool:
+        """Returns true if two rectangles have a point in common."""
+        is_beside = self.right <= other.left or other.right <= self.left
+        return not (is_beside or self.bottom <= other.top or other.bottom <= self.top)
+
+
+def render_tradeoff(
+    about: ChartLabel, points: Sequence[TradeoffPoint], scales: tuple[UnitScale, UnitScale], name: str
+) -> Markup:
+    """Returns points of two figures. The best are filled and joined, the others are hollow."""
+    plane = _ChartPlane(
+        build_close_axis(*(point.across for point in points), unit=scales[0].factor),
+        build_close_axis(*(point.up for point in points), unit=scales[1].factor),
+    )
+    across, up = (" (logarithmic)" if axis.is_log else "" for axis in (plane.across, plane.up))
+    parts = plane.render_frame((scales[0]._replace(unit=scales[0].unit + across), scales[1]), name + up)
+    best = sorted((point for point in points if point.is_best), key=lambda point: (point.across, -point.up))
+    path = " ".join(f"{plane.to_x(point.across):.1f},{plane.to_y(point.up):.1f}" for point in best)
+    parts.append(Markup('<polyline points="{}" class="roof"/>').format(path))
+    for point in sorted(points, key=lambda point: point.is_best):
+        kind = "point" if point.is_best else "point hollow"
+        circle = Markup('<circle cx="{:.1f}" cy="{:.1f}" r="{}" class="{}"/>')
+        parts.append(circle.format(plane.to_x(point.across), plane.to_y(point.up), _RADIUS, kind))
+    parts.extend(_render_point_labels(plane, points))
+    return _render_svg(about, _HEIGHT, parts)
+
+
+def _render_point_labels(plane: _ChartPlane, points: Sequence[TradeoffPoint]) -> list[Markup]:
+    """Returns the labels that find a free place. Points at one place share a label."""
+    places: dict[tuple[float, float], list[str]] = {}
+    for point in points:
+        at = plane.to_x(point.across), plane.to_y(point.up)
+        near = next((place for place in places if math.dist(place, at) < _SAME_PLACE), at)
+        places.setdefault(near, []).append(point.label)
+    taken = [
+        _LabelBox(
+            plane.to_x(one.across) - 6,
+            plane.to_y(one.up) - 6,
+            plane.to_x(one.across) + 6,
+            plane.to_y(one.up) + 6,
+        )
+        for one in points
+    ]
+    parts = []
+    for (x, y), labels in places.items():
+        text = ", ".join(labels[:_MOST_LABELS]) + (", …" if len(labels) > _MOST_LABELS else "")
+        box = _find_free_box(plane, (x, y), len(text) * _LABEL, taken)
+        if box is not None:
+            taken.append(box)
+            middle = (box.left + box.right) / 2
+            parts.append(_render_text(middle, box.bottom - 2, text, "number", "middle"))
+    return parts
+
+
+def _find_free_box(
+    plane: _ChartPlane, at: tuple[float, float], width: float, taken: Sequence[_LabelBox]
+) -> _LabelBox | None:
+    """Returns a free place for a label beside, above or below a point, or None."""
+    x, y = at
+    half, middle = width / 2, _LABEL_HEIGHT / 2
+    away = _RADIUS + 3
+    offsets = [(away + half, 0.0), (-away - half, 0.0), (0.0, -away - middle), (0.0, away + middle)]
+    offsets += [(dx * (away + half), dy * (away + middle)) for dx in (1, -1) for dy in (1, -1)]
+    offsets += [(0.0, dy * (away + 3 * middle)) for dy in (1, -1)]
+    for dx, dy in offsets:
+        box = _LabelBox(x + dx - half, y + dy - middle, x + dx + half, y + dy + middle)
+        is_inside = box.left > _LEFT and box.right < WIDTH and box.top > _TOP - middle
+        is_inside = is_inside and box.bottom < plane.height - _FOOT
+        if is_inside and not any(box.overlaps(other) for other in taken):
+            return box
+    return None

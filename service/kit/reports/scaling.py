@@ -5,6 +5,10 @@ from typing import NamedTuple
 
 _STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
 _MOST_TICKS = 5
+_LINEAR_RATIO = 20.0
+"""Largest ratio of the values of a linear axis that is not to crowd the small ones."""
+_LEAST_SPAN = 0.02
+"""Least length of an axis around values, as a share of the largest."""
 
 
 class ChartAxis(NamedTuple):
@@ -26,7 +30,25 @@ class ChartAxis(NamedTuple):
 
 def build_linear_axis(*values: float, unit: float = 1.0) -> ChartAxis:
     """Returns a linear axis that contains 0 and all values, with steps that are round in ``unit``."""
-    low, high = min(0.0, *values) / unit, max(0.0, *values) / unit
+    return _build_round_axis(min(0.0, *values) / unit, max(0.0, *values) / unit, unit)
+
+
+def build_close_axis(*values: float, unit: float = 1.0) -> ChartAxis:
+    """Returns an axis around all values, with steps that are round in ``unit``.
+
+    It suits points, which have no length that would need a zero. Values of several sizes make it logarithmic.
+    """
+    low, high = min(values) / unit, max(values) / unit
+    if low > 0 and high > _LINEAR_RATIO * low:
+        axis = build_logarithmic_axis(low, high)
+        return ChartAxis(
+            axis.low * unit, axis.high * unit, tuple(at * unit for at in axis.ticks), is_log=True
+        )
+    lacking = max(0.0, _LEAST_SPAN * (abs(high) or 1.0) - (high - low))
+    return _build_round_axis(low - lacking / 2, high + lacking / 2, unit)
+
+
+def _build_round_axis(low: float, high: float, unit: float) -> ChartAxis:
     span = (high - low) or 1.0
     size = 10.0 ** math.floor(math.log10(span / _MOST_TICKS))
     step = next(size * each for each in _STEPS if span / (size * each) <= _MOST_TICKS)

@@ -7,10 +7,10 @@ from typing import Final, Literal, NamedTuple
 from service.kit.http.html import Form
 from service.planning.precision import TrainingPrecision
 from service.quotes.snapshot import QUESTIONS
+from service.resolve.titles import CatalogRows
 from service.schemas.workloads import WeightFormatName
 
 FieldKind = Literal["number", "whole", "money", "name", "choice", "code", "start", "config"]
-CatalogRows = Literal["models", "accelerators", "offers", "sites", "tariffs", "grids"]
 FieldOptions = tuple[tuple[str, str], ...]
 
 QUESTION, WORKLOAD, SUPPLY, CURRENCY = "question", "workload", "supply", "currency_code"

@@ -31,9 +31,9 @@ from service.quotes.form.fields import (
     is_relevant_to,
     is_required_by,
 )
-from service.quotes.form.names import MOST_NAME_CHARACTERS, list_titles
 from service.resolve.catalog import CatalogView
 from service.resolve.summary import find_cheapest_offer
+from service.resolve.titles import MOST_NAME_CHARACTERS, find_titled_id
 
 _NUMBER = re.compile(r"[0-9]{1,15}(\.[0-9]{1,9})?")
 _CURRENCY = re.compile("[A-Z]{3}")
@@ -226,8 +226,7 @@ def find_row_id(catalog: CatalogView, field: FormField, text: str) -> str:
     """Returns the id of the row that is called ``text``, or ``text`` for the catalog to read."""
     if len(text) > MOST_NAME_CHARACTERS:
         raise _FieldFault(f"must have at most {MOST_NAME_CHARACTERS} characters")
-    titles = list_titles(catalog, field.rows) if field.rows else {}
-    return next((row_id for row_id, title in titles.items() if title.casefold() == text.casefold()), text)
+    return find_titled_id(catalog, field.rows, text) if field.rows else text
 
 
 def _add_sources(question: dict[str, Any], kind: str) -> dict[str, Any]:
