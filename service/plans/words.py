@@ -1,9 +1,11 @@
 """Plans and their candidates in words."""
 
+import operator
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from service.kit.reports.numbers import SECONDS, TIMES, format_number, format_value
+from service.kit.reports.numbers import SECONDS, TIMES, UnitScale, format_number
+from service.kit.reports.rounded import round_in_unit, round_value
 from service.resolve.catalog import CatalogView
 from service.resolve.titles import CatalogRows, get_title, list_titles
 
@@ -58,7 +60,7 @@ def _list_training(workload: Mapping[str, Any]) -> Iterator[str]:
     yield "train" if kind == "full" else f"train {_ADAPTATIONS.get(kind, 'adapters')}"
     for member, noun in (("total_tokens", "tokens"), ("total_steps", "steps"), ("total_samples", "samples")):
         if member in workload:
-            yield f"on {format_count(workload[member])} {noun}"
+            yield f"on {_format_count(workload[member])} {noun}"
     if "sequence_length" in workload:
         yield f"in sequences of {workload['sequence_length']:,}"
 
@@ -66,7 +68,7 @@ def _list_training(workload: Mapping[str, Any]) -> Iterator[str]:
 def _list_serving(workload: Mapping[str, Any]) -> Iterator[str]:
     yield "serve"
     if "request_rate_per_second" in workload:
-        yield f"{format_number(workload['request_rate_per_second'])} requests per second"
+        yield f"{workload['request_rate_per_second']:,.4g} requests per second"
     else:
         count = workload.get("concurrency", 1)
         yield f"{count:,} requests at a time" if count != 1 else "one request at a time"
@@ -79,26 +81,35 @@ def _list_serving(workload: Mapping[str, Any]) -> Iterator[str]:
         yield f"of {' and '.join(lengths)}"
     horizon = workload.get("horizon", {})
     if "duration_seconds" in horizon:
-        yield f"for {format_value(horizon['duration_seconds'], SECONDS)}"
+        yield f"for {format_time(horizon['duration_seconds'])}"
     elif "total_requests" in horizon:
-        yield f"for {format_count(horizon['total_requests'])} requests in all"
+        yield f"for {_format_count(horizon['total_requests'])} requests in all"
     elif "total_output_tokens" in horizon:
-        yield f"for {format_count(horizon['total_output_tokens'])} output tokens"
+        yield f"for {_format_count(horizon['total_output_tokens'])} output tokens"
+
+
+def format_time(seconds: float) -> str:
+    """Returns a time in the unit of its size."""
+    text = round_in_unit(seconds, SECONDS)
+    return text.removesuffix("s") if text == "1\N{NO-BREAK SPACE}days" else text
 
 
 def _format_length(length: Any) -> str:  # noqa: ANN401
     if isinstance(length, int):
         return f"{length:,}"
-    if "mean_tokens" in length:
-        return f"{format_number(float(length['mean_tokens']))} (mean)"
-    return f"{length['tokens']:,}" if isinstance(length["tokens"], int) else "various"
+    if length["distribution"] == "fixed":
+        return f"{length['tokens']:,}"
+    if length["distribution"] == "lognormal":
+        return f"about {length['mean_tokens']:,.0f}"
+    mean = sum(map(operator.mul, length["tokens"], length["weights"])) / sum(length["weights"])
+    return f"about {mean:,.0f}"
 
 
-def format_count(count: float) -> str:
+def _format_count(count: float) -> str:
     """Returns a large count in millions, billions or trillions."""
     for size, noun in ((1e12, "trillion"), (1e9, "billion"), (1e6, "million")):
         if count >= size:
-            return f"{format_number(count / size)} {noun}"
+            return f"{round_value(count, UnitScale(size, ''))} {noun}"
     return f"{count:,}"
 
 
@@ -160,6 +171,6 @@ def describe_settings(row: Mapping[str, Any]) -> str:
 
 
 def describe_candidate(question: Mapping[str, Any], row: Mapping[str, Any], catalog: CatalogView) -> str:
-    """Returns model, work and devices of a candidate in a phrase."""
+    """Returns model, work and devices of a candidate in a phrase with plain spaces, to be a name."""
     model, work = describe_model(question["model"], catalog), describe_work(question["workload"])
-    return f"{model}: {work}, on {describe_devices(row, catalog)}"
+    return f"{model}: {work}, on {describe_devices(row, catalog)}".replace("\N{NO-BREAK SPACE}", " ")

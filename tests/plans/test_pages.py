@@ -23,6 +23,7 @@ from service.plans.pages import router as pages
 from service.plans.pages.fields import AT_FIRST, FIELD_NAMES
 from service.plans.pages.question import build_address, build_request, parse_plan
 from service.plans.service import PreparedSearch, build_pin, estimate_plan, prepare_pieces
+from service.plans.words import describe_model, describe_work
 from service.schemas.plans import PlanRequest
 from tests.applications import attach
 from tests.approvals.reading import Reader, heading, refusal
@@ -295,6 +296,54 @@ class TestQuestion:
         assert build_address({**TRAINING, "assumptions": [{"kind": "price", "factor": 2}]}, shipped()) is None
 
 
+@pytest.mark.parametrize(
+    ("workload", "words"),
+    [
+        ({"kind": "training", "total_steps": 5000}, "train on 5,000 steps"),
+        (
+            {"kind": "training", "adaptation": {"kind": "lora"}, "total_tokens": 14_800_000_000_000},
+            "train LoRA adapters on 14.8 trillion tokens",
+        ),
+        ({"kind": "inference"}, "serve one request at a time"),
+        (
+            {"kind": "inference", "concurrency": 1000, "horizon": {"total_requests": 2_000_000}},
+            "serve 1,000 requests at a time for 2 million requests in all",
+        ),
+        (
+            {
+                "kind": "inference",
+                "request_rate_per_second": 0.5,
+                "input_tokens": {"distribution": "lognormal", "mean_tokens": 800.0, "sigma": 1.0},
+                "output_tokens": {"distribution": "histogram", "tokens": [100, 300], "weights": [1, 3]},
+                "horizon": {"duration_seconds": 86400.0},
+            },
+            "serve 0.5 requests per second of about 800 tokens in and about 250 out for 1 day",
+        ),
+    ],
+)
+def test_work_is_told_in_words(workload, words):
+    assert describe_work(workload).replace("\N{NO-BREAK SPACE}", " ") == words
+
+
+def test_models_outside_of_the_catalog_have_words():
+    names = [
+        describe_model({"source": "parameter_count", "parameter_count": 70_000_000_000}, shipped()),
+        describe_model({"source": "huggingface_config", "config": {}}, shipped()),
+        describe_model({"source": "architecture", "architecture": {}}, shipped()),
+    ]
+    assert names == [
+        "A model of 70 billion parameters",
+        "A model by its config.json",
+        "A model by its architecture",
+    ]
+
+
+def test_a_plan_over_many_supplies_is_searched_in_the_background(monkeypatch):
+    question = PlanRequest.model_validate_json(json.dumps(TRAINING))
+    monkeypatch.setattr(service, "MOST_SUPPLIES_AT_ONCE", len(TRAINING["rented"]) - 1)
+    assert answer_question(service.prepare_plan, question, shipped()).answer is None
+
+
 def search(database, most=inf):
     return do_all(database, SEARCHING, RANKING, most=most)
 
@@ -375,7 +424,7 @@ class TestAnswer:
         shown_cost = float(card["Price"].partition("\N{NO-BREAK SPACE}")[0].replace(",", ""))
         assert shown_cost == pytest.approx(float(row["cost"]["amount"]), abs=1)
         assert "of the budget of 100,000" in text
-        assert "within the deadline of 115.7" in text
+        assert "within the deadline of 116" in text
         assert f"{row['accelerator_count']:,} {TIMES} NVIDIA A100 SXM4 80GB" in text
 
     def test_a_service_shows_its_levels(self, shown):
@@ -395,7 +444,7 @@ class TestAnswer:
     def test_the_chart_has_the_figures_of_its_table(self, shown):
         page = Page(page_of(shown, TRAINING))
         rows = page.tables["Price and time of the candidates"][1:]
-        marks = page.charts["Price against time of the run"]["marks"]
+        marks = page.charts["Price against the time of the run"]["marks"]
         kinds = [given["class"] for tag, given in marks if tag == "circle"]
         assert len(kinds) == len(rows)
         assert kinds.count("point") == [row[-1] for row in rows].count("yes")
@@ -426,6 +475,23 @@ class TestAnswer:
         assert "No configuration keeps the limits" in text
         assert "it exceeds the budget" in text
         assert "Make a quote" not in text
+
+    def test_configurations_in_use_stand_among_the_candidates(self, shown):
+        small = {**TRAINING["workload"], "micro_batch_size": 1, "precision": "bf16"}
+        cluster = {**TRAINING["rented"][0]["cluster"], "accelerator_count": 8}
+        given = [
+            {"name": "ours", "cluster": cluster, "parallelism": {"sharding": "zero_1"}, "workload": small},
+            {"name": "too large", "cluster": cluster, "parallelism": {"sharding": "none"}, "workload": small},
+        ]
+        text = page_of(shown, {**TRAINING, "given": given})
+        _, *rows = Page(text).tables["The best by rank"]
+        names = [row[0] for row in rows]
+        assert sum("ours: 8" in name for name in names) == 1
+        (refused,) = (name for name in names if "too large: 8" in name)
+        assert "Ruled out. The memory of a device is too small" in refused
+        assert refused.startswith("too large")
+        ranks = [name.partition(".")[0] for name in names if name is not refused]
+        assert len(ranks) == len(set(ranks))
 
     def test_names_of_others_are_text(self, shown):
         text = page_of(

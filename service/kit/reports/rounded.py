@@ -41,6 +41,11 @@ def round_value(value: float, scale: UnitScale) -> str:
     return add_unit(text.rstrip("0").rstrip(".") if "." in text else text, scale)
 
 
+def round_in_unit(value: float, ladder: UnitLadder) -> str:
+    """Returns a value with three digits, in the unit of its size."""
+    return round_value(value, select_scale(ladder, value))
+
+
 def round_amount(amount: str) -> str:
     """Returns an amount without cents from a thousand on, and with four digits below one."""
     value = Decimal(amount)

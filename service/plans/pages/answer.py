@@ -104,7 +104,8 @@ def build_parts(plan: Mapping[str, Any], catalog: CatalogView, *, may_quote: boo
     """Returns the parts of the page of an answered plan, which is given in JSON form."""
     question, answer = plan["question"], plan["answer"]
     separation = answer.get("separation")
-    rows = [*answer["rows"], *answer["given"]]
+    ranks = {row["rank"] for row in answer["rows"]}
+    rows = [*answer["rows"], *(row for row in answer["given"] if row["rank"] not in ranks)]
     return AnswerParts(
         winner=_build_winner(question, answer, catalog),
         ranks=_explain_ranks(question),
@@ -137,7 +138,7 @@ def _build_winner(
         describe_layout(row),
         describe_settings(row),
         row.get("starts_at", ""),
-        list_card_figures(question, row),
+        list_card_figures(question, answer),
         # The second of a trade-off is no rival of the first.
         question["goal"] != "pareto" and answer.get("separation", {}).get("within_interval", False),
     )
@@ -222,7 +223,7 @@ def _build_tradeoff(
     scale = select_scale(SECONDS, max(place[0] for place in places))
     about = ChartLabel(
         "tradeoff",
-        f"Price against {_SHORT[time].lower()}",
+        f"Price against the time of {'the run' if is_training(question) else 'a request'}",
         f"{len(points)} candidates by their number; {sum(point.is_best for point in points)} of them are "
         "beaten by no other in both price and time, and are joined by a line.",
     )

@@ -4,8 +4,15 @@ from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from typing import Any, Final, NamedTuple
 
-from service.kit.reports.numbers import BYTES, NOT_KNOWN, SECONDS, format_value, select_ladder, select_scale
-from service.kit.reports.rounded import RoundedFigure, round_amount, round_money, round_quantity, round_value
+from service.kit.reports.numbers import BYTES, NOT_KNOWN, select_ladder
+from service.kit.reports.rounded import (
+    RoundedFigure,
+    round_amount,
+    round_in_unit,
+    round_money,
+    round_quantity,
+)
+from service.plans.words import format_time
 
 TRAINING_TIMES: Final = ("duration_seconds",)
 SERVING_TIMES: Final = (
@@ -39,12 +46,8 @@ def get_figure(row: Mapping[str, Any], name: str) -> RoundedFigure | None:
     if name == "cost":
         return round_money(row["cost"])
     if name == "headroom_bytes":
-        return RoundedFigure(_round_bytes(row[name]))
+        return RoundedFigure(round_in_unit(row[name], BYTES))
     return round_quantity(row[name], select_ladder(name))
-
-
-def _round_bytes(count: float) -> str:
-    return round_value(count, select_scale(BYTES, count))
 
 
 def format_chance(row: Mapping[str, Any]) -> str:
@@ -58,10 +61,13 @@ def format_chance(row: Mapping[str, Any]) -> str:
     return "under 1%" if percent == 0 and chance > 0 else f"{percent}%"
 
 
-def list_card_figures(question: Mapping[str, Any], row: Mapping[str, Any]) -> list[CardFigure]:
+def list_card_figures(question: Mapping[str, Any], answer: Mapping[str, Any]) -> list[CardFigure]:
     """Returns the figures of the best candidate, with the limits that they keep."""
+    row = answer["rows"][0]
     times = _list_training(question, row) if is_training(question) else _list_serving(question, row)
-    return [_build_cost(question, row), *times, _build_memory(row), *_list_energy(row)]
+    reason = next((gap["detail"] for gap in answer["gaps"] if gap["pointer"] == "/rows/0/cost"), "")
+    cost = _build_cost(question, row) if "cost" in row else CardFigure("Price", NOT_KNOWN, note=reason)
+    return [cost, *times, _build_memory(row), *_list_energy(row)]
 
 
 def _build(name: str, row: Mapping[str, Any], member: str, note: str = "", unit: str = "") -> CardFigure:
@@ -74,9 +80,7 @@ def _build(name: str, row: Mapping[str, Any], member: str, note: str = "", unit:
 def _build_cost(question: Mapping[str, Any], row: Mapping[str, Any]) -> CardFigure:
     horizon = question["workload"].get("horizon", {}).get("duration_seconds")
     what = "for the run" if is_training(question) else "for the service"
-    found = _build(
-        "Price", row, "cost", f"for {format_value(horizon, SECONDS)}" if horizon is not None else what
-    )
+    found = _build("Price", row, "cost", f"for {format_time(horizon)}" if horizon is not None else what)
     budget = question.get("constraints", {}).get("budget")
     cost = row.get("cost")
     if budget is None or cost is None or budget["currency_code"] != cost["currency_code"]:
@@ -92,7 +96,7 @@ def _list_training(question: Mapping[str, Any], row: Mapping[str, Any]) -> Itera
     found = _build("Time of the run", row, "duration_seconds")
     deadline = question.get("constraints", {}).get("duration_seconds")
     if deadline is not None and "duration_seconds" in row:
-        limit = f"the deadline of {format_value(deadline, SECONDS)}"
+        limit = f"the deadline of {format_time(deadline)}"
         is_late = row["duration_seconds"]["high"] > deadline
         found = found._replace(
             note=f"may miss {limit}" if is_late else f"likely within {limit}",
@@ -109,22 +113,33 @@ def _list_serving(question: Mapping[str, Any], row: Mapping[str, Any]) -> Iterat
     for name, member in zip(
         ("First token after", "Then a token every", "Whole request"), SERVING_TIMES, strict=True
     ):
-        note = f"at most {format_value(levels[member], SECONDS)} asked for" if member in levels else ""
         if member in row:
-            yield _build(name, row, member, note)
+            yield _add_level(_build(name, row, member), row[member], levels.get(member))
     if "service_level_share" in row:
         yield _build("Within the service levels", row, "service_level_share", "of the requests")
+
+
+def _add_level(figure: CardFigure, quantity: Mapping[str, Any], level: float | None) -> CardFigure:
+    """Returns a time of a service with the level that it is held to."""
+    if level is None:
+        return figure
+    limit = f"the {format_time(level)} asked for"
+    if quantity["high"] > level:
+        return figure._replace(note=f"may exceed {limit}", tone="warn-text")
+    return figure._replace(note=f"likely within {limit}", tone="good-text")
 
 
 def _build_memory(row: Mapping[str, Any]) -> CardFigure:
     if "headroom_bytes" not in row:
         return CardFigure("Memory left free", NOT_KNOWN)
     chance = row.get("fit_probability", 1.0)
-    note = f"of each device; {_round_bytes(row['total_bytes']['value'])} used" if "total_bytes" in row else ""
+    note = "of each device"
+    if "total_bytes" in row:
+        note += f"; {round_in_unit(row['total_bytes']['value'], BYTES)} used"
     if chance < _SURE:
-        note = f"{note}; fits in about {round(chance * 100)} of 100 such cases".removeprefix("; ")
+        note += f"; fits in about {round(chance * 100)} of 100 such cases"
     tone = "warn-text" if chance < _SURE else ""
-    return CardFigure("Memory left free", _round_bytes(row["headroom_bytes"]), "", note, tone)
+    return CardFigure("Memory left free", round_in_unit(row["headroom_bytes"], BYTES), "", note, tone)
 
 
 def _list_energy(row: Mapping[str, Any]) -> Iterator[CardFigure]:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from service.kit.http.html import format_moment, format_money
-from service.kit.reports.numbers import SECONDS, TIMES, format_number, format_value
+from service.kit.reports.numbers import TIMES, format_number
 from service.plans.pages.figures import get_figure, is_training
 from service.plans.words import (
     GOALS,
@@ -13,6 +13,7 @@ from service.plans.words import (
     describe_model,
     describe_supply,
     describe_work,
+    format_time,
 )
 from service.resolve.catalog import CatalogView
 from service.resolve.titles import get_title
@@ -70,15 +71,13 @@ def list_facts(question: Mapping[str, Any], catalog: CatalogView) -> list[tuple[
     limits = question.get("constraints", {})
     facts: list[tuple[str, Any]] = [("Hardware", "; ".join(_list_hardware(question, catalog)))]
     if "duration_seconds" in limits:
-        facts.append(("Deadline", f"{format_value(limits['duration_seconds'], SECONDS)} from the start"))
+        facts.append(("Deadline", f"{format_time(limits['duration_seconds'])} from the start"))
     if "finish_by" in limits:
         facts.append(("Finished by", format_moment(limits["finish_by"])))
     if "budget" in limits:
         facts.append(("Budget", format_money(**limits["budget"])))
     levels = question["workload"].get("service_levels", {})
-    asked = [
-        text.format(format_value(levels[name], SECONDS)) for name, text in _LEVELS.items() if name in levels
-    ]
+    asked = [text.format(format_time(levels[name])) for name, text in _LEVELS.items() if name in levels]
     if asked:
         facts.append(("Service levels", ", ".join(asked)))
     others = list(_list_limits(limits))
