@@ -431,7 +431,7 @@ class TestAnswer:
         text = page_of(shown, SERVING)
         card = dict(re.findall(r'<dt>([^<]+)</dt><dd><span class="figure">([^<]+)</span>', text))
         assert {"First token after", "Then a token every", "Within the service levels"} <= card.keys()
-        assert "first token within 1\N{NO-BREAK SPACE}s" in text
+        assert "First token within 1\N{NO-BREAK SPACE}s" in text
 
     def test_candidates_are_ranked_with_their_figures(self, shown):
         page = Page(page_of(shown, TRAINING))

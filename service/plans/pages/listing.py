@@ -81,7 +81,11 @@ def list_facts(question: Mapping[str, Any], catalog: CatalogView) -> list[tuple[
     if asked:
         facts.append(("Service levels", ", ".join(asked)))
     others = list(_list_limits(limits))
-    return [*facts, ("Other limits", ", ".join(others))] if others else facts
+    facts += [("Other limits", ", ".join(others))] if others else []
+    # A time is markup, and begins with a number.
+    return [
+        (name, f"{value[:1].upper()}{value[1:]}" if type(value) is str else value) for name, value in facts
+    ]
 
 
 def _list_hardware(question: Mapping[str, Any], catalog: CatalogView) -> Iterator[str]:
