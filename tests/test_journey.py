@@ -4,13 +4,15 @@
 """
 
 import os
+import re
 import time
+from datetime import timedelta
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
-from tests.applications import TENANT, Callers, attach, store_calibration, store_result
+from tests.applications import TENANT, Callers, attach
 from tests.approvals.deciding import Actor, at_once
 from tests.auth.issuing import SigningIn, on_loopback
 from tests.browsing import (
@@ -25,6 +27,7 @@ from tests.browsing import (
     served,
     violations,
 )
+from tests.fleet.shown import SLOW, USUAL, ShownFleet
 
 pytestmark = LOOPBACK
 VIEWS = {
@@ -37,6 +40,7 @@ MOST_BYTES = 300_000
 ERIN = {"sub": "erin", "tenant": "default", "scope": "*:*"}
 ADA = {**ERIN, "sub": "ada", "scope": "approvals:read approvals:write quotes:read"}
 DAVE = "person:dave@example.org"
+NAME = "An assistant for the support desk"
 CENTER = {"id": "research", "name": "Research"}
 BUDGET = {
     "id": "research-2026",
@@ -129,11 +133,18 @@ def place(app, databases_of, provider):
         for path, body in (("cost-centers", CENTER), ("budgets", BUDGET), ("approval-policies", POLICY)):
             made = operator.post(f"/v1/{path}", body)
             assert made.status_code == 201, made.text
-        store_result(database)
-        store_calibration(database)
+        measure(ShownFleet(database))
         yield address, operator
         callers.client.close()
     maker.dispose()
+
+
+def measure(fleet):
+    """Three nodes, one of them slower than its equals and one that is not heard from any more."""
+    for name, planned, silent in (("a100-1", USUAL, 0), ("a100-2", SLOW, 0), ("a100-3", USUAL, 3)):
+        node = fleet.add(name, seen=timedelta(hours=silent, seconds=10))
+        fleet.measure(node, planned)
+        fleet.draw(node)
 
 
 def test_a_team_goes_from_the_landing_page_to_an_approved_quote(place, provider, window, tmp_path):
@@ -141,7 +152,7 @@ def test_a_team_goes_from_the_landing_page_to_an_approved_quote(place, provider,
     seen = []
     erin = Visit(window(DESKTOP), seen)
     asks(erin, address)
-    # plans(erin, address)
+    plans(erin)
     quote_id, approval_id = quotes(erin, address)
     provider.who = ADA
     ada = Visit(window(PHONE), seen)
@@ -149,9 +160,9 @@ def test_a_team_goes_from_the_landing_page_to_an_approved_quote(place, provider,
     approves_by_link(Visit(window(PHONE), seen), operator, approval_id)
     prints(erin, address, quote_id, tmp_path)
     reads_the_budget(erin, address)
-    # reads_the_fleet(erin, address)
+    reads_the_fleet(erin, address)
     if KEPT:
-        pass
+        write_table(seen)
 
 
 def asks(visit, address):
@@ -167,12 +178,21 @@ def asks(visit, address):
     page.wait_for_url("**/ask?*accelerator_count=8*")
 
 
-def quotes(visit, address):
-    """Makes a quote of the answer that is shown and submits it; the ids of quote and approval."""
+def plans(visit):
+    """From the answer to a search for something better."""
     page = visit.page
-    page.goto(f"{address}/ask?accelerator_count=8")
-    page.get_by_text("Make a quote of this").click()
-    page.get_by_label("Name of the quote").fill("An assistant for the support desk")
+    page.get_by_role("link", name="Search for something better").click()
+    visit.look("3-new-plan")
+    page.get_by_role("button", name="Search").first.click()
+    page.wait_for_url(re.compile("/plans/[0-9a-f]{32}$"))
+    visit.look("4-plan")
+
+
+def quotes(visit, address):
+    """Makes a quote of the best candidate and submits it; the ids of quote and approval."""
+    page = visit.page
+    page.get_by_role("link", name="Make a quote of this").click()
+    page.get_by_label("Name of the quote").fill(NAME)
     page.get_by_label("Cost centre that pays").select_option(label=CENTER["name"])
     page.get_by_role("button", name="Make the quote").click()
     page.wait_for_url("**/quotes/*")
@@ -190,7 +210,7 @@ def approves_signed_in(visit, address):
     page = visit.page
     page.goto(f"{address}/approvals")
     visit.look("7-approvals")
-    page.get_by_role("link", name="An assistant for the support desk").click()
+    page.get_by_role("link", name=NAME).click()
     visit.look("8-approval")
     page.get_by_label("Comment").fill("Cheaper than what we rent today.")
     page.get_by_role("button", name="Approve").click()
@@ -225,5 +245,26 @@ def reads_the_budget(visit, address):
     page = visit.page
     page.goto(f"{address}/budgets")
     page.get_by_role("link", name=BUDGET["name"]).click()
-    assert page.get_by_role("link", name="An assistant for the support desk").is_visible()
+    assert page.get_by_role("link", name=NAME).is_visible()
     visit.look("11-budget")
+
+
+def reads_the_fleet(visit, address):
+    """From all nodes to the one that is slower than its equals, and to what its results changed."""
+    page = visit.page
+    page.goto(f"{address}/fleet")
+    visit.look("12-fleet")
+    page.get_by_role("link", name="a100-2").first.click()
+    visit.look("13-node")
+    page.goto(f"{address}/fleet/calibrations")
+    page.locator("main li a").first.click()
+    visit.look("14-calibration")
+
+
+def write_table(seen):
+    """Writes what each page took; the pictures are beside it."""
+    rows = [
+        f"| {one.name} | {one.kilobytes:.0f} | {one.milliseconds:.0f} |\n"
+        for one in sorted(seen, key=lambda one: int(one.name.partition("-")[0]))
+    ]
+    (Path(KEPT) / "sizes.md").write_text("".join(rows))

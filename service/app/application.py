@@ -71,12 +71,14 @@ from service.nodes.heartbeats import HeartbeatRegistry
 from service.nodes.router import enrolment, leases, nodes, own, tokens
 from service.nodes.service import EnrolmentService, IntakeQuota
 from service.nodes.waiting import ClaimQueue
+from service.plans.pages import router as plan_pages
 from service.plans.router import fleets
 from service.plans.router import router as plans
 from service.policies.changes import router as policy_changes
 from service.policies.router import router as policies
 from service.protocol.suites import shipped_suites
 from service.quotes.form import router as asking
+from service.quotes.pages.router import router as candidate_pages
 from service.quotes.router import router as quotes
 from service.quotes.service import QuoteSnapshots
 from service.webhooks.router import router as webhooks
@@ -127,6 +129,9 @@ ROUTERS = (
     fleet_pages.runs,
     fleet_pages.nodes,
     approval_pages.linked,
+    plan_pages.forms,
+    plan_pages.router,
+    candidate_pages,
     asking.router,
     asking.script,
     asking.quoting,

@@ -29,9 +29,7 @@ class Link(NamedTuple):
 
 _LINKS: Final = (
     Link("ask", "/ask", "Ask", "A form for one question: memory, speed, cost or utility bill."),
-    Link(
-        "plans", "/docs#plans", "Plans", "Search for the best configuration within a budget and a deadline."
-    ),
+    Link("plans", "/plans", "Plans", "Search for the best configuration within a budget and a deadline."),
     Link("quotes", "/quotes", "Quotes", "Answers that are frozen with their prices, to submit and to print."),
     Link("approvals", "/approvals", "Approvals", "Quotes that wait for your decision, and your own."),
     Link("budgets", "/budgets", "Budgets", "What cost centres may spend, have committed and have paid."),

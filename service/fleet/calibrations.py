@@ -12,8 +12,8 @@ from service.fleet.overview import describe_run
 from service.fleet.permissions import ReadableParts
 from service.fleet.words import (
     StateWords,
+    describe_count,
     format_change,
-    format_count,
     format_figure,
     format_range,
     format_share,
@@ -184,7 +184,7 @@ def _list_questions(found: Mapping[str, Any]) -> list[_AnsweredQuestion]:
 
 def _describe_fit(fit: Mapping[str, Any]) -> dict[str, str]:
     return {
-        "name": f"{to_title(fit['collective'])}, {format_count(fit['devices'], 'device')}",
+        "name": f"{to_title(fit['collective'])}, {describe_count(fit['devices'], 'device')}",
         "algorithm": fit.get("algorithm", "chosen by the library"),
         "alpha": format_figure(fit["alpha_seconds"], "seconds"),
         "beta": format_figure(fit["beta_bytes_per_second"], "bytes_per_second"),

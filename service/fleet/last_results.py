@@ -8,10 +8,10 @@ from markupsafe import Markup
 
 from service.benchmarks.service import LastFigure, MiddleFigure
 from service.fleet.words import (
+    describe_count,
     describe_finding,
     describe_verdict,
     format_change,
-    format_count,
     format_figure,
     format_range,
     format_share,
@@ -62,7 +62,7 @@ def describe_figure(figure: LastFigure) -> dict[str, Any]:
         "is_dated": figure.runs >= FEWEST_DATED,
         "shown": format_figure(figure.value, figure.metric, scale),
         "range": format_range(low, high),
-        "repeats": format_count(figure.repeats, "repeat"),
+        "repeats": describe_count(figure.repeats, "repeat"),
         "is_lower_better": figure.direction == "lower",
         "expected": format_figure(expected.value, figure.metric) if expected else "",
         "source": expected.source if expected else "",

@@ -18,7 +18,7 @@ from service.fleet.last_results import (
 from service.fleet.over_time import build_dated, select_dated
 from service.fleet.overview import describe_node, list_regressions, list_runs
 from service.fleet.permissions import ReadableParts
-from service.fleet.words import format_count
+from service.fleet.words import describe_count
 from service.kit.clock import now
 from service.kit.database.engine import Reader
 from service.kit.reports.numbers import BYTES, WATTS, format_value
@@ -119,7 +119,7 @@ def _describe_accelerators(alike: Sequence[Mapping[str, Any]]) -> dict[str, Any]
         "power": format_value(limit, WATTS) if limit is not None else "",
         "default_power": format_value(default, WATTS) if default and limit and default != limit else "",
         "bus": f"PCIe {lanes[0]} x{lanes[1]}" if all(lanes) else "",
-        "links": format_count(part["nvlink_count"], "NVLink") if part.get("nvlink_count") else "",
+        "links": describe_count(part["nvlink_count"], "NVLink") if part.get("nvlink_count") else "",
         "modes": ", ".join(modes),
         "firmware": part.get("vbios_version", ""),
     }

@@ -9,17 +9,18 @@ from service.benchmarks import service as benchmarks
 from service.benchmarks.schemas import BenchmarkRunQuery, RegressionQuery
 from service.fleet.permissions import ReadableParts
 from service.fleet.words import (
+    describe_count,
     describe_devices,
     describe_node_state,
     describe_run_state,
     find_software,
     format_ago,
     format_change,
-    format_count,
     format_figure,
 )
 from service.kit.clock import now
 from service.kit.database.engine import Reader
+from service.kit.locales import format_count
 from service.kit.reports.numbers import TIMES
 from service.nodes import service as nodes
 
@@ -94,7 +95,7 @@ def _summarize(listed: Sequence[Mapping[str, Any]], counts: Iterable[Counter[str
         "processors": sum(node["device"] == "cpu" for node in present),
         "results": results.total(),
         "verdicts": ", ".join(
-            f"{count:,} {verdict.replace('_', ' ') or 'without a verdict'}"
+            f"{format_count(count)} {verdict.replace('_', ' ') or 'without a verdict'}"
             for verdict, count in results.most_common()
         ),
     }
@@ -130,7 +131,7 @@ def describe_run(run: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, 
         **run,
         "status": describe_run_state(run),
         "node": names.get(run.get("node_id", ""), ""),
-        "done": f"{ended} of {format_count(len(run['progress']), 'benchmark')}" if run["progress"] else "",
+        "done": f"{ended} of {describe_count(len(run['progress']), 'benchmark')}" if run["progress"] else "",
         "failed": steps["failed"],
         "duration": format_figure((finished - begun).total_seconds(), "seconds")
         if begun and finished

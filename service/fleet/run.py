@@ -8,10 +8,10 @@ from service.benchmarks.schemas import ResultFilter
 from service.fleet.overview import describe_run
 from service.fleet.permissions import ReadableParts
 from service.fleet.words import (
+    describe_count,
     describe_failure,
     describe_finding,
     describe_verdict,
-    format_count,
     format_figure,
     format_range,
     format_share,
@@ -53,7 +53,7 @@ def _describe_figure(figure: Mapping[str, Any]) -> dict[str, Any]:
         "shown": value,
         "range": format_range(low, high),
         "spread": format_share(figure["relative_spread"]) if "relative_spread" in figure else "",
-        "repeats": format_count(figure["repeats"], "repeat"),
+        "repeats": describe_count(figure["repeats"], "repeat"),
         "verdict": describe_verdict(figure.get("result_verdict")),
     }
 

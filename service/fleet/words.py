@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple
 from markupsafe import Markup
 
 from service.kit.http.html import format_moment, format_plain
+from service.kit.locales import format_count, localize_number
 from service.kit.reports.numbers import (
     BYTES,
     BYTES_PER_SECOND,
@@ -63,7 +64,7 @@ def format_range(low: str, high: str) -> str:
 
 def format_share(share: float) -> str:
     """Returns a share in whole per cent, or with one decimal if it is below ten."""
-    return f"{share:.1%}" if abs(share) < _TENTH else f"{share:,.0%}"
+    return localize_number(f"{share:.1%}" if abs(share) < _TENTH else f"{share:,.0%}")
 
 
 def format_change(change: float) -> str:
@@ -240,7 +241,7 @@ def describe_devices(node: Mapping[str, Any]) -> str:
         return ", ".join(f"{count} {TIMES} {name}" for name, count in counts.items())
     host = inventory["host"]
     name = host.get("cpu_model", f"Processor ({host['architecture']})")
-    return f"{name}, {format_count(host['cpu_count'], 'logical processor')}"
+    return f"{name}, {describe_count(host['cpu_count'], 'logical processor')}"
 
 
 def find_software(node: Mapping[str, Any], name: str) -> str:
@@ -249,6 +250,6 @@ def find_software(node: Mapping[str, Any], name: str) -> str:
     return next((part["version"] for part in listed if part["name"] == name), "")
 
 
-def format_count(count: int, noun: str, plural: str = "") -> str:
+def describe_count(count: int, noun: str, plural: str = "") -> str:
     """Returns a count with its noun."""
-    return f"{count:,} {noun if count == 1 else plural or f'{noun}s'}"
+    return f"{format_count(count)} {noun if count == 1 else plural or f'{noun}s'}"

@@ -5,7 +5,7 @@ that what is stored or sent does not depend on who asks.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import date
@@ -18,6 +18,7 @@ DateOrder = Literal["dmy", "mdy", "ymd"]
 _MOST_TAG_CHARACTERS: Final = 35
 _MOST_TAGS: Final = 8
 _TYPED_DECIMAL: Final = re.compile("[0-9]{1,15},[0-9]{1,9}")
+_NUMBER: Final = re.compile(r"[0-9]{1,15}(\.[0-9]{1,9})?")
 _THOUSANDS: Final = re.compile("[0-9]{1,3}[.,][0-9]{3}")
 _COMMA: Final = ","
 _PATTERNS: Final[dict[DateOrder, str]] = {
@@ -102,6 +103,28 @@ def read_number(text: str) -> str:
 def may_be_thousands(text: str) -> bool:
     """Returns true if a separator before three digits may be of thousands, where decimals have a comma."""
     return _style.get().decimal == _COMMA and _THOUSANDS.fullmatch(text) is not None
+
+
+def explain_number(text: str) -> str:
+    """Returns why a text is not a number of a form in plain style, or nothing if it is one."""
+    if may_be_thousands(text):
+        return "may be thousands or decimals: write thousands without a separator"
+    if not _NUMBER.fullmatch(text):
+        return f"must be a number such as 1500 or {localize_number('0.12')}, without separators"
+    return ""
+
+
+def read_numbers(form: Mapping[str, str], names: Collection[str]) -> dict[str, str]:
+    """Returns a form as a reader has typed it with its numbers in plain style, as addresses have them."""
+    return {name: read_number(text.strip()) if name in names else text for name, text in form.items()}
+
+
+def write_numbers(form: Mapping[str, str], names: Collection[str]) -> dict[str, str]:
+    """Returns a form with its numbers in the style of the reader, without separators of thousands."""
+    return {
+        name: localize_number(text) if name in names and _NUMBER.fullmatch(text) else text
+        for name, text in form.items()
+    }
 
 
 def format_count(value: float) -> str:

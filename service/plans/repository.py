@@ -41,9 +41,12 @@ def list_page(
     goals: Collection[str],
     after: PageCursor | None,
     limit: int,
+    is_whole: bool = False,
 ) -> Sequence[PlanRow]:
-    """Returns plans of a tenant, the newest first."""
+    """Returns plans of a tenant, the newest first, with question and answer if ``is_whole``."""
     statement = select(PlanRow).where(PlanRow.tenant_id == tenant_id)
+    if is_whole:
+        statement = statement.options(undefer(PlanRow.question), undefer(PlanRow.answer))
     if states:
         statement = statement.where(PlanRow.state.in_(states))
     if goals:

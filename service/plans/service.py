@@ -18,12 +18,14 @@ from service.plans.search import merge_outcomes, search_space, split_search
 from service.plans.sensitivity import has_tariff
 from service.plans.space import SearchOutcome, SearchPiece, SearchSpace
 from service.plans.supplies import build_space
+from service.plans.words import describe_candidate
 from service.resolve.catalog import CatalogView
 from service.schemas.plan_answers import PlanResult
 from service.schemas.plans import PlanRequest
 
 MOST_CANDIDATES_AT_ONCE: Final = 50_000
 MOST_PIECES_AT_ONCE: Final = 4
+MOST_SUPPLIES_AT_ONCE: Final = 120
 """Limits of a search that is answered while the caller waits: one or two seconds of work."""
 
 
@@ -60,7 +62,8 @@ def prepare_plan(question: PlanRequest, catalog: CatalogView) -> PreparedSearch:
     """Returns the pieces of a question, and its answer if they are few."""
     pin, space = build_pin(catalog), build_space(question, catalog)
     parts = split_search(space)
-    answer = _search_pieces(space, parts) if _has_few_pieces(parts) and not _is_billed(space) else None
+    is_small = _has_few_pieces(parts) and len(space.supplies) <= MOST_SUPPLIES_AT_ONCE
+    answer = _search_pieces(space, parts) if is_small and not _is_billed(space) else None
     return PreparedSearch(question, pin, parts, answer)
 
 
@@ -102,6 +105,15 @@ def _rank_outcomes(space: SearchSpace, outcomes: Iterable[SearchOutcome]) -> Pla
         space, outcome = drop_default_levels(space), whole
         ranking = rank_candidates(space, outcome)
     return build_answer(space, outcome, ranking)
+
+
+def describe_plan_candidate(
+    session: Reader, tenant_id: str, plan_id: str, rank: int, catalog: CatalogView
+) -> str | None:
+    """Returns model, work and devices of the row of a plan with this rank in words, or None."""
+    row = get_candidate_row(session, tenant_id, plan_id, rank)
+    plan = repository.get_plan(session, tenant_id, plan_id)
+    return None if row is None or plan is None else describe_candidate(plan.question, row, catalog)
 
 
 def get_candidate_row(session: Reader, tenant_id: str, plan_id: str, rank: int) -> dict[str, Any] | None:

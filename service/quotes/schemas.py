@@ -108,12 +108,15 @@ class UtilityBillQuoteRequest(QuoteTerms):
     """Body of `POST /v1/estimates/utility-bill`."""
 
 
+CandidateRank = Annotated[int, Field(ge=1, le=1_000_000, json_schema_extra={"format": "int64"})]
+
+
 class CandidateQuoteRequest(QuoteTerms):
     """Request for a quote on a row of a plan. Its requests are answered anew under the present catalog."""
 
     plan_id: QuoteId
     """Id of the plan."""
-    candidate: Annotated[int, Field(ge=1, le=1_000_000, json_schema_extra={"format": "int64"})]
+    candidate: CandidateRank
     """Rank of the row."""
 
 

@@ -14,6 +14,10 @@ _TIME_STEPS = (
 )
 _TIME_MARGIN = 0.04
 _SHORTEST_TIME = 600.0
+_LINEAR_RATIO = 20.0
+"""Largest ratio of the values of a linear axis that is not to crowd the small ones."""
+_LEAST_POINT_SPAN = 0.02
+"""Shortest axis of points that are compared, as a share of the largest value."""
 
 
 class ChartAxis(NamedTuple):
@@ -38,11 +42,18 @@ def build_linear_axis(*values: float, unit: float = 1.0) -> ChartAxis:
     return _build_steps(min(0.0, *values) / unit, max(0.0, *values) / unit, unit)
 
 
-def build_close_axis(*values: float, unit: float = 1.0) -> ChartAxis:
+def build_close_axis(*values: float, unit: float = 1.0, least_span: float = _LEAST_SPAN) -> ChartAxis:
     """Returns a linear axis close around values from 0 up, which need not contain 0: of points, not bars."""
     low, high = min(values) / unit, max(values) / unit
-    lacking = max(0.0, _LEAST_SPAN * high - (high - low)) / 2
+    lacking = max(0.0, least_span * high - (high - low)) / 2
     return _build_steps(max(0.0, low - lacking), high + lacking, unit)
+
+
+def build_point_axis(*values: float, unit: float = 1.0) -> ChartAxis:
+    """Returns an axis close around values from 0 up; values of several sizes make it logarithmic."""
+    if min(values) > 0 and max(values) > _LINEAR_RATIO * min(values):
+        return build_logarithmic_axis(*values, unit=unit)
+    return build_close_axis(*values, unit=unit, least_span=_LEAST_POINT_SPAN)
 
 
 def _build_steps(low: float, high: float, unit: float) -> ChartAxis:

@@ -20,7 +20,6 @@ from service.quotes.form.card import AnswerCard, build_card
 from service.quotes.form.comparison import ComparedAnswer
 from service.quotes.form.fields import AT_FIRST, CURRENCY, FIELDS, GROUPS, SERVING, WORKLOAD
 from service.quotes.form.links import KEPT, build_address, build_query, list_kept, parse_query
-from service.quotes.form.names import get_title, list_titles
 from service.quotes.form.question import TypedForm, convert_problem_units, parse_question
 from service.quotes.report.service import ReportParts, build_estimate_parts
 from service.quotes.snapshot import (
@@ -32,6 +31,7 @@ from service.quotes.snapshot import (
     project_questions,
 )
 from service.resolve.catalog import CatalogView
+from service.resolve.titles import get_title, list_titles
 from service.schemas.base import StrictModel
 
 _MISSING: Final = "MISSING"

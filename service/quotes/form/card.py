@@ -1,27 +1,15 @@
 """Card of an answer: what a person wants to know first, in whole numbers and words."""
 
-import math
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from typing import Any, Final, NamedTuple
 
-from service.kit.locales import format_count, localize_number
-from service.kit.reports.numbers import (
-    BYTES,
-    KWH,
-    UnitLadder,
-    UnitScale,
-    format_number,
-    select_ladder,
-    select_scale,
-)
+from service.kit.locales import format_count
+from service.kit.reports.numbers import BYTES, KWH, format_number, select_ladder
+from service.kit.reports.rounded import round_in_unit, round_money, round_quantity
 
 _MONTH_SECONDS: Final = 730 * 3600
-_WHOLE_FROM: Final = 1000
-_CENT_FROM: Final = 1
 _SURE: Final = 0.95
-_DIGITS: Final = 3
-_SPACE: Final = "\N{NO-BREAK SPACE}"
 
 
 class CardFigure(NamedTuple):
@@ -65,11 +53,11 @@ def _judge_memory(memory: Mapping[str, Any]) -> tuple[str, str, str]:
     total = memory.get("per_device", {}).get("total_bytes")
     if total is None:
         return "Memory not known", "", ""
-    needed, likely = _format_quantity(total, BYTES)
+    needed, likely = round_quantity(total, BYTES)
     if "fits" not in memory:
         return f"Needs {needed}", "", f"{likely[:1].upper()}{likely[1:]}." if likely else ""
     usable = memory["usable_bytes"]
-    detail = f"{needed} of the {_format_size(usable, select_scale(BYTES, usable))} that a device has for it"
+    detail = f"{needed} of the {round_in_unit(usable, BYTES)} that a device has for it"
     chance = memory.get("fit_probability", 1.0)
     if 1 - _SURE < chance < _SURE:
         detail += f"; fits in about {round(chance * 100)} of 100 such cases"
@@ -131,7 +119,7 @@ def _list_bill(bill: Mapping[str, Any], quote: Mapping[str, Any]) -> Iterator[Ca
     if not bill:
         return
     energy = bill.get("energy", {}).get("facility_kwh")
-    note = f"{_format_quantity(energy, KWH)[0]} at the meter" if energy else ""
+    note = f"{round_quantity(energy, KWH).shown} at the meter" if energy else ""
     yield _build_money("Electricity", bill.get("electricity", {}).get("total"), quote, "electricity", note)
     yield _build_figure("Emissions", bill.get("carbon", {}), "location_based_kg_co2e", quote)
 
@@ -147,7 +135,7 @@ def _build_figure(
 ) -> CardFigure:
     if member not in part:
         return CardFigure(name, "not known", note=_find_reason(quote, member))
-    shown, likely = _format_quantity(part[member], select_ladder(member))
+    shown, likely = round_quantity(part[member], select_ladder(member))
     return CardFigure(name, shown + unit, part[member]["value"], likely, note)
 
 
@@ -156,43 +144,8 @@ def _build_money(
 ) -> CardFigure:
     if money is None:
         return CardFigure(name, "not known", note=_find_reason(quote, member))
-    shown, low, high = (format_amount(money[end]) for end in ("amount", "low", "high"))
-    likely = "" if low == high else _format_likely(low, high)
-    code = money["currency_code"]
-    return CardFigure(name, f"{shown}{_SPACE}{code}", float(money["amount"]), likely, note, code)
-
-
-def _format_quantity(quantity: Mapping[str, Any], ladder: UnitLadder) -> tuple[str, str]:
-    """Returns a quantity and its interval, in the unit of its size."""
-    scale = select_scale(ladder, quantity["value"])
-    shown, low, high = (_format_size(quantity[end], scale) for end in ("value", "low", "high"))
-    return shown, "" if low == high else _format_likely(low, high)
-
-
-def _format_size(value: float, scale: UnitScale) -> str:
-    """Returns a value in a unit with three digits, which is more than its interval is sure of."""
-    rounded = float(f"{value / scale.factor:.{_DIGITS}g}")
-    places = max(0, _DIGITS - 1 - math.floor(math.log10(abs(rounded)))) if rounded else 0
-    text = f"{rounded:,.{places}f}"
-    text = text.rstrip("0").rstrip(".") if "." in text else text
-    return f"{localize_number(text)}{_SPACE}{scale.unit}".rstrip(_SPACE)
-
-
-def _format_likely(low: str, high: str) -> str:
-    """Returns an interval in words. A unit that both ends have is said once."""
-    _, _, unit = low.partition(_SPACE)
-    shared = unit and high.endswith(f"{_SPACE}{unit}")
-    return f"likely {low.removesuffix(f'{_SPACE}{unit}') if shared else low} to {high}"
-
-
-def format_amount(amount: str) -> str:
-    """Returns an amount without cents from a thousand on, and with four digits below one."""
-    value = Decimal(amount)
-    if abs(value) >= _WHOLE_FROM:
-        return localize_number(f"{value:,.0f}")
-    if abs(value) >= _CENT_FROM or not value:
-        return localize_number(f"{value:,.2f}")
-    return format_number(float(value))
+    shown, likely = round_money(money)
+    return CardFigure(name, shown, float(money["amount"]), likely, note, money["currency_code"])
 
 
 def _find_reason(quote: Mapping[str, Any], member: str) -> str:

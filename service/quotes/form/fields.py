@@ -7,10 +7,10 @@ from typing import Final, Literal, NamedTuple
 from service.kit.http.html import Form
 from service.planning.precision import TrainingPrecision
 from service.quotes.snapshot import QUESTIONS
+from service.resolve.titles import CatalogRows
 from service.schemas.workloads import WeightFormatName
 
 FieldKind = Literal["number", "whole", "money", "name", "choice", "code", "start", "config"]
-CatalogRows = Literal["models", "accelerators", "offers", "sites", "tariffs", "grids"]
 FieldOptions = tuple[tuple[str, str], ...]
 
 QUESTION, WORKLOAD, SUPPLY, CURRENCY = "question", "workload", "supply", "currency_code"
@@ -442,6 +442,9 @@ GROUPS: Final = (
     *(MORE_SERVED, MORE_TRAINED, HAD, RENT, OWN, SITE, OTHER_MODEL, EFFICIENCY),
 )
 FIELDS: Final[Mapping[str, FormField]] = {field.name: field for group in GROUPS for field in group.fields}
+NUMBER_FIELDS: Final = frozenset(
+    name for name, field in FIELDS.items() if field.kind in ("number", "whole", "money")
+)
 LABELS: Final[Mapping[str, str]] = {
     **{name: field.label for name, field in FIELDS.items()},
     QUESTION: "Question",

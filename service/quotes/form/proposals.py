@@ -7,9 +7,9 @@ from typing import Final, NamedTuple
 from service.kit.http.html import Form
 from service.quotes.form.fields import FIELDS
 from service.quotes.form.links import build_address
-from service.quotes.form.names import get_title
 from service.resolve.catalog import CatalogView
 from service.resolve.names import NamedRows
+from service.resolve.titles import get_title
 
 _LISTED: Final = re.compile(r"(; did you mean .*\?|: .*)$")
 """Ids that a refusal of a name lists, which links replace."""

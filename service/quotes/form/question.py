@@ -11,7 +11,7 @@ from pydantic_core import from_json
 
 from service.kit.http.html import Form
 from service.kit.http.problems import Problem
-from service.kit.locales import localize_number, may_be_thousands, read_number
+from service.kit.locales import explain_number
 from service.planning.errors import PlanningError
 from service.planning.tariff.allocation import compute_local_midnight
 from service.quotes.form.fields import (
@@ -32,11 +32,10 @@ from service.quotes.form.fields import (
     is_relevant_to,
     is_required_by,
 )
-from service.quotes.form.names import MOST_NAME_CHARACTERS, list_titles
 from service.resolve.catalog import CatalogView
 from service.resolve.summary import find_cheapest_offer
+from service.resolve.titles import MOST_NAME_CHARACTERS, find_titled_id
 
-_NUMBER = re.compile(r"[0-9]{1,15}(\.[0-9]{1,9})?")
 _CURRENCY = re.compile("[A-Z]{3}")
 _START = re.compile(r"2[01][0-9]{2}-[0-9]{2}(-[0-9]{2})?")
 _IN_PLACE_OF: Final[Mapping[str, tuple[str, ...]]] = {
@@ -227,8 +226,7 @@ def find_row_id(catalog: CatalogView, field: FormField, text: str) -> str:
     """Returns the id of the row that is called ``text``, or ``text`` for the catalog to read."""
     if len(text) > MOST_NAME_CHARACTERS:
         raise _FieldFault(f"must have at most {MOST_NAME_CHARACTERS} characters")
-    titles = list_titles(catalog, field.rows) if field.rows else {}
-    return next((row_id for row_id, title in titles.items() if title.casefold() == text.casefold()), text)
+    return find_titled_id(catalog, field.rows, text) if field.rows else text
 
 
 def _add_sources(question: dict[str, Any], kind: str) -> dict[str, Any]:
@@ -261,11 +259,8 @@ def _parse_number(field: FormField, text: str) -> float | int:
 
 
 def _check_number_text(text: str) -> str:
-    if may_be_thousands(text):
-        raise _FieldFault("may be thousands or decimals: write thousands without a separator")
-    if not _NUMBER.fullmatch(text):
-        example = f"must be a number such as 1500 or {localize_number('0.12')}, without separators"
-        raise _FieldFault(example)
+    if fault := explain_number(text):
+        raise _FieldFault(fault)
     return text
 
 
@@ -278,23 +273,6 @@ def _parse_config(text: str) -> dict[str, Any]:
     if not isinstance(config, dict) or not config:
         raise _FieldFault('must be an object, such as {"model_type": "llama", ...}')
     return config
-
-
-def read_numbers(form: Form) -> dict[str, str]:
-    """Returns a form that a reader has typed with its numbers in plain style, as addresses have them."""
-    return {name: read_number(text.strip()) if _is_number(name) else text for name, text in form.items()}
-
-
-def write_numbers(form: Form) -> dict[str, str]:
-    """Returns a form with its numbers in the style of the reader, without separators of thousands."""
-    return {
-        name: localize_number(text) if _is_number(name) and _NUMBER.fullmatch(text) else text
-        for name, text in form.items()
-    }
-
-
-def _is_number(name: str) -> bool:
-    return name in FIELDS and FIELDS[name].kind in ("number", "whole", "money")
 
 
 def convert_problem_units(problem: Problem) -> Problem:

@@ -28,6 +28,7 @@ from service.kit.http.problems import BadRequest
 from service.kit.http.shapes import load_shape
 from service.kit.http.validation import build_body_problem
 from service.kit.http.web import OffloadedWork, PublicRoute
+from service.kit.locales import read_numbers, write_numbers
 from service.kit.reports.shapes import ReportSection
 from service.kit.security.principals import build_permission
 from service.quotes.form.answers import (
@@ -39,7 +40,7 @@ from service.quotes.form.answers import (
 )
 from service.quotes.form.changes.service import answer_changes
 from service.quotes.form.comparison import ComparedAnswer, compare_answers
-from service.quotes.form.fields import ASKED, AT_FIRST, GROUPS, LABELS, WORKLOADS
+from service.quotes.form.fields import ASKED, AT_FIRST, GROUPS, LABELS, NUMBER_FIELDS, WORKLOADS
 from service.quotes.form.links import (
     FIELD_NAMES,
     KEPT,
@@ -50,12 +51,12 @@ from service.quotes.form.links import (
     keep_question,
     parse_query,
 )
-from service.quotes.form.names import get_title, list_suggestions, list_titles
 from service.quotes.form.proposals import ProposedName, list_proposals, remove_listed_names
-from service.quotes.form.question import TypedForm, parse_question, read_numbers, write_numbers
+from service.quotes.form.question import TypedForm, parse_question
 from service.quotes.schemas import QuoteRequest
 from service.quotes.service import QuoteFreezing, create_quote
 from service.resolve.catalog import CatalogView
+from service.resolve.titles import get_title, list_suggestions, list_titles
 
 
 class QuestionPageRoute(AuthenticatedPageRoute):
@@ -147,7 +148,7 @@ async def ask(
     aside: OffloadedWork,
 ) -> Response:
     """Redirects to the address of the question, or answers at once where it is too long for one."""
-    form = read_numbers(form)
+    form = read_numbers(form, NUMBER_FIELDS)
     if form.get(KEEP):
         form = keep_question(form)
     address = build_address(form)
@@ -167,7 +168,7 @@ async def ask_again(
     aside: OffloadedWork,
 ) -> Response:
     """Returns the part of the page that answers, with the address of the question, for the script."""
-    form = read_numbers(form)
+    form = read_numbers(form, NUMBER_FIELDS)
     snapshot = await get_requested_snapshot(request)
     asked = await aside(partial(_answer_all, form, snapshot))
     is_answered = isinstance(asked.result, FormAnswer)
@@ -270,7 +271,7 @@ def _list_payers(visitor: PageVisitor, transactions: TransactionSource) -> list[
 def _show_page(
     asked: AskedForm, catalog: CatalogView, visitor: PageVisitor, transactions: TransactionSource
 ) -> Response:
-    shown = write_numbers(asked.form)
+    shown = write_numbers(asked.form, NUMBER_FIELDS)
     for noun, name in (("models", "model"), ("accelerators", "accelerator")):
         shown[name] = get_title(catalog, noun, asked.form.get(name, "").strip())  # type: ignore[arg-type]
     page = render_template(

@@ -10,9 +10,9 @@ from service.kit.http.problems import Problem
 from service.kit.locales import localize_number
 from service.kit.reports.charts import ChartLabel, TornadoBar, render_tornado
 from service.kit.reports.numbers import UnitScale, format_in_scale, select_ladder, select_scale
+from service.kit.reports.rounded import round_amount
 from service.kit.reports.scaling import build_linear_axis
 from service.kit.reports.shapes import ReportChart, ReportTable
-from service.quotes.form.card import format_amount
 from service.quotes.form.changes.variants import Answers, WorkTime, ask_estimate, explain_refusal
 from service.quotes.form.fields import FIELDS, TRAINING
 from service.resolve.catalog import CatalogView
@@ -58,7 +58,7 @@ class MovedFigure(NamedTuple):
         """Returns values of the figure in the unit of the first of them."""
         if "amount" in base:
             code = base["currency_code"]
-            return [f"{format_amount(one['amount'])}{_SPACE}{code}" for one in (base, *others)]
+            return [f"{round_amount(one['amount'])}{_SPACE}{code}" for one in (base, *others)]
         scale = select_scale(select_ladder(self.path[-1]), base["value"])
         return [format_in_scale(one["value"], scale) for one in (base, *others)]
 

@@ -1,13 +1,13 @@
-"""Names of catalog rows as people read them."""
+"""Titles of catalog rows, as people read and type them."""
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, Literal
 
-from service.quotes.form.fields import CatalogRows
 from service.resolve.accelerator_names import AcceleratorRows
 from service.resolve.catalog import CatalogView
 from service.resolve.names import NamedRows
 
+CatalogRows = Literal["models", "accelerators", "offers", "sites", "tariffs", "grids"]
 MOST_NAME_CHARACTERS: Final = 200
 
 
@@ -41,3 +41,10 @@ def get_title(catalog: CatalogView, noun: CatalogRows, name: str) -> str:
     if getattr(row, "instance_type", None) is not None or getattr(row, "named_count", 1) != 1:
         return name
     return rows.entries[row_id].title or name
+
+
+def find_titled_id(catalog: CatalogView, noun: CatalogRows, text: str) -> str:
+    """Returns the id of the row whose title is ``text``, or ``text`` for the catalog to read."""
+    wanted = text.casefold()
+    found = (row_id for row_id, title in list_titles(catalog, noun).items() if title.casefold() == wanted)
+    return next(found, text)

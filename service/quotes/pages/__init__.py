@@ -1,0 +1,1 @@
+"""Pages of quotes that begin at other resources."""
