@@ -197,7 +197,7 @@ def test_what_does_not_move_a_figure_is_said():
 
 def test_a_value_without_an_answer_is_named():
     form = {**SERVED, "concurrency": "400000"}
-    remarks = charts(form)["Without an answer"].items
+    remarks = charts(form)["Left out"].items
     assert any("users: " in text for text in remarks)
 
 
@@ -222,8 +222,11 @@ def test_nothing_begins_after_the_time(monkeypatch):
     monkeypatch.setattr(service, "CURVE_SECONDS", 0.0)
     monkeypatch.setattr(service, "TORNADO_SECONDS", 0.0)
     found = charts(SERVED)
-    assert list(found) == ["Without an answer"]
-    assert len(found["Without an answer"].items) == variants.MOST_POINTS
+    assert list(found) == ["Left out"]
+    items = found["Left out"].items
+    assert len(items) == variants.MOST_POINTS + 1
+    assert items[0] == "2 users: the estimates take too long."
+    assert items[-1] == "What moves the answer most: the estimates take too long."
 
 
 def test_a_question_without_an_answer_is_refused():

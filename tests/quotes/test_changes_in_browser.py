@@ -2,9 +2,14 @@
 
 import pytest
 
+from service.auth.sessions import PageVisitor
+from service.kit.http.html import render_template
+from service.kit.security.principals import LOCAL
 from service.quotes.form.changes import service
+from service.quotes.form.changes.service import answer_changes
 from service.quotes.form.links import build_address
 from tests.applications import attach
+from tests.asking import shipped
 from tests.browsing import DESKTOP, LOOPBACK, NARROW, PHONE, overflow, served, violations
 from tests.quotes.test_changes import PATIENT, SERVED, TRAINED
 
@@ -64,13 +69,18 @@ def overlapping(page):
 
 
 @pytest.mark.parametrize("form", [SERVED, TRAINED, {**SERVED, "first_token_seconds": "1"}])
-def test_labels_do_not_overlap_in_a_browser(window, app, databases_of, form):
-    maker = databases_of("sqlite")
-    attach(app, maker.loaded())
-    with served(app) as address:
-        page = window(PHONE)
-        page.goto(address + build_address(form).replace("/ask?", "/ask/charts?"))
-        assert page.locator("#changes svg").count() == 4
-        assert overlapping(page) == []
-        assert overflow(page) == 0
-    maker.dispose()
+def test_labels_do_not_overlap_in_a_browser(window, form):
+    page = window(PHONE)
+    page.set_content(
+        render_template(
+            "quotes/form/charts.html",
+            visitor=PageVisitor(LOCAL, ""),
+            subject="A model",
+            address="/ask",
+            refusal=None,
+            section=answer_changes(form, shipped()),
+        )
+    )
+    assert page.locator("#changes svg").count() == 4
+    assert overlapping(page) == []
+    assert overflow(page) == 0

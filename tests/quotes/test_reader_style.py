@@ -46,6 +46,8 @@ def test_numbers_are_written_as_the_reader_writes_them(client):
     assert "Numbers are written as 1.234,56" in german.text
     assert "Numbers are written as" not in english.text
     assert 'value="1,25"' in german.text
+    assert "Such as 0,12" in german.text
+    assert "1 GiB is 1,074 GB" in german.text
     assert '<html lang="en">' in german.text
 
 

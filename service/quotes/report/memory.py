@@ -1,5 +1,6 @@
 """Section of the memory: the fullest device against its capacity."""
 
+from service.kit.locales import localize_number
 from service.kit.reports.charts import ChartBar, ChartLabel, ChartMark, render_bars, stack_bars
 from service.kit.reports.numbers import (
     BYTES,
@@ -116,9 +117,8 @@ def _build_picture(answer: MemoryEstimate) -> ReportChart | None:
         frozenset({1, 2, 3}),
         (name.partition(",")[0], *(column.whole for column in columns)),
     )
-    return ReportChart(
-        caption, chart, table, "1 GiB is 1.074 GB. " + (_format_interval(answer) if total else "")
-    )
+    note = f"1 GiB is {localize_number('1.074')} GB. "
+    return ReportChart(caption, chart, table, note + (_format_interval(answer) if total else ""))
 
 
 def _build_marks(answer: MemoryEstimate) -> list[ChartMark]:

@@ -13,13 +13,12 @@ from service.kit.reports.numbers import UnitScale, format_in_scale, select_ladde
 from service.kit.reports.rounded import round_amount
 from service.kit.reports.scaling import build_linear_axis
 from service.kit.reports.shapes import ReportChart, ReportTable
-from service.quotes.form.changes.variants import Answers, WorkTime, ask_estimate, explain_refusal
+from service.quotes.form.changes.variants import OUT_OF_TIME, Answers, WorkTime, ask_estimate, explain_refusal
 from service.quotes.form.fields import FIELDS, TRAINING
 from service.resolve.catalog import CatalogView
 
 _COST, _BILL, _SPEED, _MEMORY = "cost", "utility_bill", "throughput", "memory"
 _ALL: Final = frozenset({_COST, _BILL, _SPEED, _MEMORY})
-_OUT_OF_TIME: Final = "the estimates take too long"
 STEP: Final = 0.2
 _STEPS: Final = (1 - STEP, 1 + STEP)
 _LEAST_CHANGE: Final = 5e-4
@@ -108,7 +107,7 @@ def build_sensitivity_charts(
         return []
     shown = [main, *([_BILLED] if _BILLED.find_value(answers) is not None else [])]
     moved = [
-        _MovedAnswers(one, (), _OUT_OF_TIME)
+        _MovedAnswers(one, (), OUT_OF_TIME)
         if left.is_over()
         else _move_assumption(question, one, shown, catalog)
         for one in _list_assumptions(question, catalog)

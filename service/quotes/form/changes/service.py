@@ -11,7 +11,7 @@ from service.quotes.form.answers import FormRefusal, answer_typed
 from service.quotes.form.changes.load import build_load_charts
 from service.quotes.form.changes.scale import build_scale_charts
 from service.quotes.form.changes.sensitivity import build_sensitivity_charts
-from service.quotes.form.changes.variants import AnsweredCurve, Answers, WorkTime, ask_estimate
+from service.quotes.form.changes.variants import OUT_OF_TIME, AnsweredCurve, Answers, WorkTime, ask_estimate
 from service.quotes.form.fields import TRAINING
 from service.quotes.form.question import TypedForm, parse_question
 from service.quotes.report.utility_bill.load_profile import build_power_picture
@@ -44,8 +44,12 @@ def _build_section(form: Form, typed: TypedForm, catalog: CatalogView) -> Report
         else:
             charts, curve = build_load_charts(form, typed.question, answers, catalog, curve_time)
     charts += _build_time_charts(answers)
-    charts += build_sensitivity_charts(typed.question, answers, catalog, tornado_time)
-    return ReportSection("changes", TITLE, _LEAD, select_blocks(*charts, _list_refusals(curve)))
+    moved = build_sensitivity_charts(typed.question, answers, catalog, tornado_time)
+    refusals = [] if curve is None else list(curve.refusals)
+    if not moved and tornado_time.is_over():
+        refusals.append(f"What moves the answer most: {OUT_OF_TIME}.")
+    remarks = ReportRemarks("Left out", refusals)
+    return ReportSection("changes", TITLE, _LEAD, select_blocks(*charts, *moved, remarks))
 
 
 def _answer_question(typed: TypedForm, catalog: CatalogView) -> Answers:
@@ -63,7 +67,3 @@ def _build_time_charts(answers: Answers) -> list[ReportChart]:
     profile = answers.get("utility_bill", {}).get("energy", {}).get("load_profile")
     chart = profile and build_power_picture(profile)
     return [chart] if chart else []
-
-
-def _list_refusals(curve: AnsweredCurve | None) -> ReportRemarks:
-    return ReportRemarks("Without an answer", [] if curve is None else list(curve.refusals))

@@ -25,6 +25,9 @@ MOST_POINTS: Final = 7
 MOST_HALVES: Final = 3
 """Most points of a curve below the value that was asked."""
 
+OUT_OF_TIME: Final = "the estimates take too long"
+"""Reason of what is left out so that the rest comes in time."""
+
 Answers = Mapping[str, Mapping[str, Any]]
 """Answers by the name of the estimate."""
 
@@ -98,21 +101,22 @@ def answer_curve(
     if asked is None:
         return None
     points: list[CurvePoint] = []
-    refusals: list[str] = []
+    refusals: list[tuple[Decimal, str]] = []
     for value in _list_doublings(asked, is_whole=field.kind == "whole"):
         told = f"{format_number(float(value))} {axis.noun}"
         if left.is_over():
-            refusals.append(f"{told}: left out, since the estimates take too long.")
+            refusals.append((value, f"{told}: {OUT_OF_TIME}."))
             continue
         typed = parse_question({**form, field.name: f"{value:f}"}, catalog)
         try:
             answers = {name: ask_estimate(name, typed.question, catalog) for name in names}
         except Problem as problem:
-            refusals.append(f"{told}: {explain_refusal(problem)}.")
+            refusals.append((value, f"{told}: {explain_refusal(problem)}."))
         else:
             devices = typed.question.get("cluster", {}).get("accelerator_count", 1)
             points.append(CurvePoint(float(value), devices, answers))
-    return AnsweredCurve(float(asked), sorted(points, key=lambda point: point.value), refusals)
+    points.sort(key=lambda point: point.value)
+    return AnsweredCurve(float(asked), points, [text for _, text in sorted(refusals)])
 
 
 def _read_number(text: str) -> Decimal | None:
