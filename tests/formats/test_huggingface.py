@@ -96,6 +96,30 @@ def test_a_text_model_inside_a_multimodal_configuration():
     assert (imported.model_type, imported.class_name) == ("gemma3_text", "Gemma3ForCausalLM")
 
 
+def test_the_first_grok_by_hand():
+    """A layer: query and output 2 x 64², key and value 2 x 64 x 16, 3 x 64 x 96 for each of 5 experts.
+
+    Four norms stand around attention and experts, and the table of tokens is the head as well.
+    """
+    config = {
+        **LLAMA,
+        "model_type": "grok-1",
+        "architectures": ["Grok1ModelForCausalLM"],
+        "vocab_size": 100,
+        "hidden_size": 64,
+        "intermediate_size": 96,
+        "num_hidden_layers": 3,
+        "num_attention_heads": 8,
+        "num_key_value_heads": 2,
+        "num_experts": 5,
+        "tie_word_embeddings": True,
+    }
+    layer = 2 * 64**2 + 2 * 64 * 16 + 5 * 3 * 64 * 96 + 64 * 5 + 4 * 64
+    counted = build_profile(import_config(config).architecture)
+    assert counted.parameter_count == 100 * 64 + 3 * layer + 64
+    assert counted.parameter_count - counted.active_parameter_count == 3 * 3 * 3 * 64 * 96
+
+
 def test_layers_left_out_of_a_nemotron_are_left_out():
     """A searched Llama: the second layer has no attention, the third nothing at all."""
     attention = {"n_heads_in_group": 2, "no_op": False, "replace_with_linear": False}

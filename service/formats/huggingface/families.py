@@ -703,4 +703,26 @@ FAMILIES: Mapping[str, ModelFamily] = {
             "tie_word_embeddings": False,
         },
     ),
+    "grok-1": _build_family(
+        "mixtral",
+        partial(
+            build_architecture,
+            family=DecoderFamily(heads=_PLAIN, block=AROUND, experts=ExpertLayout(inner="intermediate_size")),
+        ),
+    )._replace(
+        prefix="Grok1Model",
+        classes=("ForCausalLM",),
+        defaults={
+            "vocab_size": 131_072,
+            "hidden_size": 6144,
+            "intermediate_size": 32_768,
+            "num_hidden_layers": 64,
+            "num_attention_heads": 48,
+            "num_key_value_heads": 8,
+            "max_position_embeddings": 8192,
+            "num_experts": 8,
+            "num_experts_per_tok": 2,
+            "tie_word_embeddings": True,
+        },
+    ),
 }
