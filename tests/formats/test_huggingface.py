@@ -96,28 +96,36 @@ def test_a_text_model_inside_a_multimodal_configuration():
     assert (imported.model_type, imported.class_name) == ("gemma3_text", "Gemma3ForCausalLM")
 
 
-def test_the_first_grok_by_hand():
-    """A layer: query and output 2 x 64², key and value 2 x 64 x 16, 3 x 64 x 96 for each of 5 experts.
+GROK = {
+    "vocab_size": 100,
+    "hidden_size": 64,
+    "intermediate_size": 96,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 8,
+    "num_key_value_heads": 2,
+    "num_experts_per_tok": 2,
+}
 
-    Four norms stand around attention and experts, and the table of tokens is the head as well.
+
+def count_grok(**members):
+    profile = build_profile(import_config({**GROK, **members}).architecture)
+    return profile.parameter_count, profile.active_parameter_count
+
+
+def test_grok_by_hand():
+    """A layer: query and output 2 x 64², key and value 2 x 64 x 16, a router, 3 x 64 x 96 for each expert.
+
+    Four norms stand around attention and experts. The first has one table for tokens and head, the second
+    two, narrower experts, and a feed-forward beside them.
     """
-    config = {
-        **LLAMA,
-        "model_type": "grok-1",
-        "architectures": ["Grok1ModelForCausalLM"],
-        "vocab_size": 100,
-        "hidden_size": 64,
-        "intermediate_size": 96,
-        "num_hidden_layers": 3,
-        "num_attention_heads": 8,
-        "num_key_value_heads": 2,
-        "num_experts": 5,
-        "tie_word_embeddings": True,
-    }
-    layer = 2 * 64**2 + 2 * 64 * 16 + 5 * 3 * 64 * 96 + 64 * 5 + 4 * 64
-    counted = build_profile(import_config(config).architecture)
-    assert counted.parameter_count == 100 * 64 + 3 * layer + 64
-    assert counted.parameter_count - counted.active_parameter_count == 3 * 3 * 3 * 64 * 96
+    attention, norms = 2 * 64**2 + 2 * 64 * 16, 4 * 64
+    first = count_grok(model_type="grok-1", architectures=["Grok1ModelForCausalLM"], num_experts=5)
+    layer = attention + norms + 64 * 5 + 5 * 3 * 64 * 96
+    assert first == (100 * 64 + 3 * layer + 64, 100 * 64 + 3 * (layer - 3 * 3 * 64 * 96) + 64)
+    members = {"num_local_experts": 5, "moe_intermediate_size": 48, "residual_moe": True}
+    second = count_grok(model_type="git", architectures=["Grok1ForCausalLM"], **members)
+    layer = attention + norms + 64 * 5 + 5 * 3 * 64 * 48 + 3 * 64 * 96
+    assert second == (2 * 100 * 64 + 3 * layer + 64, 2 * 100 * 64 + 3 * (layer - 3 * 3 * 64 * 48) + 64)
 
 
 def test_layers_left_out_of_a_nemotron_are_left_out():

@@ -98,7 +98,7 @@ def known_to_transformers(config: dict) -> dict | None:
                 "attention_bias": config["bias"],
                 "architectures": ["LlamaForCausalLM"],
             }
-        case "nemotron-nas" | "grok-1":
+        case "nemotron-nas" | "grok-1" | "git":
             return None
         case _:
             return config

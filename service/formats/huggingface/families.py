@@ -656,6 +656,14 @@ def _build_family(model_type: str, builder: ArchitectureBuilder) -> ModelFamily:
     )
 
 
+def _build_grok(prefix: str, defaults: Mapping[str, Any]) -> ModelFamily:
+    """Grok: Mixtral with norms on both sides, and in Grok-2 a feed-forward beside the experts."""
+    family = DecoderFamily(heads=_PLAIN, block=AROUND, parts={"ffn": mixers.build_grok_experts})
+    return _build_family("mixtral", partial(build_architecture, family=family))._replace(
+        prefix=prefix, classes=("ForCausalLM",), defaults=defaults
+    )
+
+
 NOT_IMPORTED: Mapping[str, str] = {
     "axk2": "norms that pass a gate of low rank, and a gate fused with the compressed query",
     "beam": "a gate by element with a learned vector by head",
@@ -703,16 +711,9 @@ FAMILIES: Mapping[str, ModelFamily] = {
             "tie_word_embeddings": False,
         },
     ),
-    "grok-1": _build_family(
-        "mixtral",
-        partial(
-            build_architecture,
-            family=DecoderFamily(heads=_PLAIN, block=AROUND, experts=ExpertLayout(inner="intermediate_size")),
-        ),
-    )._replace(
-        prefix="Grok1Model",
-        classes=("ForCausalLM",),
-        defaults={
+    "grok-1": _build_grok(
+        "Grok1Model",
+        {
             "vocab_size": 131_072,
             "hidden_size": 6144,
             "intermediate_size": 32_768,
@@ -725,4 +726,6 @@ FAMILIES: Mapping[str, ModelFamily] = {
             "tie_word_embeddings": True,
         },
     ),
+    # Grok-2 states the type of a captioner of transformers, which is not read here.
+    "git": _build_grok("Grok1", {"tie_word_embeddings": False}),
 }

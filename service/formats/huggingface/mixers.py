@@ -5,8 +5,10 @@ from dataclasses import replace
 
 from service.formats.huggingface.decoders import (
     DecoderFamily,
+    ExpertLayout,
     Layers,
     build_attention,
+    build_experts,
     build_feed_forward,
     is_enabled,
     read_expert_counts,
@@ -385,6 +387,14 @@ def build_granite_experts(reader: ConfigReader, family: DecoderFamily, kind: str
             shared_inner_size=shared or None,
         ),
     )
+
+
+def build_grok_experts(reader: ConfigReader, family: DecoderFamily, kind: str) -> Layers:
+    """Grok: each token of Grok-2 takes a feed-forward beside its experts, which have their own width."""
+    del family, kind
+    inner = "moe_intermediate_size" if reader.has_value("moe_intermediate_size") else "intermediate_size"
+    shared = "intermediate_size" if reader.read_flag("residual_moe") else None
+    return build_experts(reader, ExpertLayout(inner=inner, shared_size=shared))
 
 
 def build_mimo_attention(reader: ConfigReader, family: DecoderFamily, kind: str) -> Layers:
