@@ -84,17 +84,26 @@ def weakest_basis(*bases: EvidenceBasis) -> EvidenceBasis:
     return max(bases, key=_RANK.__getitem__)
 
 
+_ROUNDING = 1024 * 2.0**-53
+"""Share of a figure by which a thousand roundings move it at most; no evidence is as narrow."""
+
+
+def has_interval(quantity: Quantity) -> bool:
+    """Returns true if the ends lie further apart than roundings bring them."""
+    return not math.isclose(quantity.low, quantity.high, rel_tol=_ROUNDING)
+
+
 def weakest(first: Quantity, *rest: Quantity) -> EvidenceBasis:
     """Returns the basis of a figure derived from these.
 
     The weakest evidence among those with an interval; where none has one, the weakest of all.
     """
-    basis, has_interval = first.basis, first.low != first.high
+    basis, is_uncertain = first.basis, has_interval(first)
     for quantity in rest:
-        brings_interval = quantity.low != quantity.high
-        if brings_interval and not has_interval:
-            basis, has_interval = quantity.basis, True
-        elif brings_interval == has_interval and _RANK[quantity.basis] > _RANK[basis]:
+        brings_interval = has_interval(quantity)
+        if brings_interval and not is_uncertain:
+            basis, is_uncertain = quantity.basis, True
+        elif brings_interval == is_uncertain and _RANK[quantity.basis] > _RANK[basis]:
             basis = quantity.basis
     return basis
 

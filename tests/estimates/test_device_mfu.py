@@ -57,6 +57,24 @@ def test_common_accelerators_are_within_what_was_published():
     assert {judge(runs_of(name), PUBLISHED[name]) for name in MET} == {"interval meets"}
 
 
+@pytest.mark.parametrize(
+    ("model", "published", "answered"), [("llama-2-7b", 0.242, 0.23), ("llama-2-70b", 0.25, 0.43)]
+)
+def test_trainium_2_in_the_layout_of_the_published_runs(model, published, answered):
+    """AXLearn's trainer for Trainium 2 shards all state over the chips (``fsdp=-1``), a sequence each.
+
+    Left open, the layout is another one, so that most of the distance to the published 7B is the layout's.
+    The 70B was measured at 0.6 of what is answered: no documentation found tells why.
+    """
+    run = {"sequence_length": 4096, "global_batch_size": 1024, "total_tokens": 10**12}
+    asked = question(model, "trainium2", 1024, **run)
+    layout = {"tensor": 1, "pipeline": 1, "data": 1024, "sharding": "zero_3"}
+    found = ask(shipped(), "throughput", {**asked, "parallelism": layout})["model_flops_utilization"]
+    assert found["low"] < published < found["high"]
+    assert found["value"] == pytest.approx(answered, abs=0.005)
+    assert found["value"] < ask(shipped(), "throughput", asked)["model_flops_utilization"]["value"]
+
+
 def test_common_accelerators_are_answered():
     assert {name for name in ANSWERED if any(run.utilization is None for run in runs_of(name))} == set()
 

@@ -125,6 +125,38 @@ def test_a_demand_a_customer_and_an_energy_price():
     assert amounts == ["100.45", "1578.20", "15106.10"]
 
 
+class TestDemandThatSummersSet:
+    """Georgia Power PLL-18 of 2025: energy by hours of use of a demand that summers set for winters too."""
+
+    def ask(self, month):
+        """Amounts of a month; 2,000 kW from July to September, 1,000 kW in October."""
+        load = {"starts_at": "2025-07-01T00:00", "ends_at": "2025-11-01T00:00", "interval_minutes": 30}
+        added = [{"kw": 1000.0, "months": [7, 8, 9]}]
+        known = {"source": "catalog", "id": "georgia-power-pll-18-2025"}
+        answer = bill({"tariff": known, "load": {"kind": "rule", **load, "base_kw": 1000.0, "add": added}})
+        lines = [line for line in answer["lines"] if line["billing_period"]["start_date"] == month]
+        return [line["amount"]["amount"] for line in lines]
+
+    def test_a_summer_pays_its_own_peak(self):
+        """744 h x 2,000 kW: 400,000 kWh for each 200 hours of use, the first of them in blocks."""
+        assert self.ask("2025-07-01") == [
+            "256.00",
+            "0.00",
+            "568.29",  # 3,000 x 0.189430
+            "1202.56",  # 7,000 x 0.171794 = 1202.558
+            "27839.94",  # 190,000 x 0.146526
+            "22593.60",  # 200,000 x 0.112968
+            "7783.20",  # 400,000 x 0.019458
+            "5868.40",  # 400,000 x 0.014671
+            "3170.88",  # 288,000 x 0.011010
+        ]
+
+    def test_a_winter_pays_95_percent_of_it(self):
+        """744 h x 1,000 kW on 1,900 kW: 380,000 kWh in the first 200 hours of use, 364,000 above."""
+        october = ["256.00", "0.00", "568.29", "1202.56", "27839.94", "20334.24", "7082.71"]
+        assert self.ask("2025-10-01") == october
+
+
 def test_lines_sum_to_the_totals():
     answer = bill(EXAMPLE)
     by_period = defaultdict(Decimal)

@@ -96,6 +96,78 @@ def test_a_text_model_inside_a_multimodal_configuration():
     assert (imported.model_type, imported.class_name) == ("gemma3_text", "Gemma3ForCausalLM")
 
 
+GROK = {
+    "vocab_size": 100,
+    "hidden_size": 64,
+    "intermediate_size": 96,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 8,
+    "num_key_value_heads": 2,
+    "num_experts_per_tok": 2,
+}
+
+
+def count_grok(**members):
+    profile = build_profile(import_config({**GROK, **members}).architecture)
+    return profile.parameter_count, profile.active_parameter_count
+
+
+def test_grok_by_hand():
+    """A layer: query and output 2 x 64², key and value 2 x 64 x 16, a router, 3 x 64 x 96 for each expert.
+
+    Four norms stand around attention and experts. The first has one table for tokens and head, the second
+    two, narrower experts, and a feed-forward beside them.
+    """
+    attention, norms = 2 * 64**2 + 2 * 64 * 16, 4 * 64
+    first = count_grok(model_type="grok-1", architectures=["Grok1ModelForCausalLM"], num_experts=5)
+    layer = attention + norms + 64 * 5 + 5 * 3 * 64 * 96
+    assert first == (100 * 64 + 3 * layer + 64, 100 * 64 + 3 * (layer - 3 * 3 * 64 * 96) + 64)
+    members = {"num_local_experts": 5, "moe_intermediate_size": 48, "residual_moe": True}
+    second = count_grok(model_type="git", architectures=["Grok1ForCausalLM"], **members)
+    layer = attention + norms + 64 * 5 + 5 * 3 * 64 * 48 + 3 * 64 * 96
+    assert second == (2 * 100 * 64 + 3 * layer + 64, 2 * 100 * 64 + 3 * (layer - 3 * 3 * 64 * 48) + 64)
+
+
+def test_what_kimi_k3_adds_by_hand():
+    """Two layers: a delta rule before a dense feed-forward, latent attention before experts.
+
+    Each of the four parts and the head have a norm and scores for the residuals, 2 x 64. The output gate is
+    full, 64 x 32, in place of a rank of 16; attention has one, 64 x 4 x 8. Experts of 24 work on 40 in place
+    of 64, between 64 x 40 and 40 x 64, with a norm of 40.
+    """
+    config = {
+        **GROK,
+        "model_type": "kimi_linear",
+        "num_hidden_layers": 2,
+        "num_attention_heads": 4,
+        "num_key_value_heads": 4,
+        "kv_lora_rank": 20,
+        "qk_nope_head_dim": 8,
+        "qk_rope_head_dim": 4,
+        "v_head_dim": 8,
+        "first_k_dense_replace": 1,
+        "num_experts": 5,
+        "moe_intermediate_size": 24,
+        "num_shared_experts": 1,
+    }
+    delta = {"full_attn_layers": [2], "head_dim": 16, "num_heads": 2, "short_conv_kernel_size": 4}
+    plain = import_config({**config, "linear_attn_config": delta})
+    added = {
+        "attn_res_block_size": 2,
+        "mla_use_output_gate": True,
+        "routed_expert_hidden_size": 40,
+        "latent_moe_use_norm": True,
+        "linear_attn_config": {**delta, "use_full_rank_gate": True},
+    }
+    before, after = (
+        build_profile(model.architecture).parameter_count
+        for model in (plain, import_config({**config, **added}))
+    )
+    residuals, gates = 5 * 2 * 64, 64 * 32 - (64 * 16 + 16 * 32) + 64 * 32
+    experts = 2 * 64 * 40 + 40 - 5 * 3 * 24 * (64 - 40)
+    assert after - before == residuals + gates + experts
+
+
 def test_layers_left_out_of_a_nemotron_are_left_out():
     """A searched Llama: the second layer has no attention, the third nothing at all."""
     attention = {"n_heads_in_group": 2, "no_op": False, "replace_with_linear": False}

@@ -211,6 +211,16 @@ def test_the_published_fp8_405b_of_july_2024_on_eight_devices():
     assert held / GIB == pytest.approx(57.7520, rel=0.001)
 
 
+def test_kimi_k3_weighs_what_its_files_do():
+    """1,453.66 GiB of tensors (gogongxt/python scripts/models/kimi_k3.md), 0.83 of them tower and projector.
+
+    Its files hold the projections of tokens for the experts in 16 bits, which its configuration packs.
+    """
+    row = shipped().models["kimi-k3"]
+    held = inference_weight_bytes(row.profile, row.stored, Parallelism()).total
+    assert held / GIB == pytest.approx(1453.66 - 447_358_976 * 2 / GIB, rel=0.005)
+
+
 @pytest.mark.parametrize(
     ("fields", "saved_by", "copied"),
     [

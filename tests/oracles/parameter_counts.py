@@ -98,7 +98,9 @@ def known_to_transformers(config: dict) -> dict | None:
                 "attention_bias": config["bias"],
                 "architectures": ["LlamaForCausalLM"],
             }
-        case "nemotron-nas":
+        case "nemotron-nas" | "grok-1" | "git":
+            return None
+        case "kimi_linear" if "attn_res_block_size" in config:  # Kimi K3, which the class does not build
             return None
         case _:
             return config

@@ -15,6 +15,7 @@ from service.planning.quantity import (
     compute_log_reach,
     compute_ratio_reach,
     exact,
+    has_interval,
     inverted,
     probability_at_most,
     scaled,
@@ -72,6 +73,29 @@ def test_points_stay_points():
 def test_the_basis_is_that_of_the_weakest_part_with_an_interval(inputs, basis):
     assert weakest(*inputs) is basis
     assert weakest(*reversed(inputs)) is basis
+
+
+@st.composite
+def pairs(draw):
+    """A point or an interval, and the same with ends a few last bits apart, as another NumPy adds it up."""
+    value, basis = draw(amounts), draw(st.sampled_from(EvidenceBasis))
+    share = draw(st.just(0.0) | st.floats(1e-9, 0.9))
+    plain = Quantity(value, value * (1.0 - share), value * (1.0 + share), basis)
+    low, high = (end + draw(st.integers(-8, 8)) * math.ulp(end) for end in (plain.low, plain.high))
+    return plain, plain._replace(low=low, high=high)
+
+
+@given(st.lists(pairs(), min_size=1, max_size=5))
+def test_last_bits_between_the_ends_name_no_other_basis(inputs):
+    plain, rounded = zip(*inputs, strict=True)
+    assert weakest(*rounded) is weakest(*plain)
+
+
+@given(amounts, st.floats(1e-9, 1.0))
+def test_the_narrowest_evidence_has_an_interval(value, share):
+    assert has_interval(Quantity(value, value, value * (1.0 + share), EvidenceBasis.REFERENCE))
+    assert has_interval(Quantity(value, value, math.inf, EvidenceBasis.REFERENCE))
+    assert not has_interval(exact(value))
 
 
 def test_a_spread_surrounds_its_value():

@@ -81,6 +81,14 @@ def build_gemma_4(reader: ConfigReader, suffix: str) -> Architecture:
     return assemble_architecture(reader, suffix, family, layers, hidden)
 
 
+def build_kimi_linear(reader: ConfigReader, suffix: str, family: DecoderFamily) -> Architecture:
+    """Kimi Linear, and Kimi K3, where each part and the head attend to what earlier blocks have added up."""
+    *layers, norm = build_layers(reader, family)
+    if reader.read_optional_size("attn_res_block_size"):
+        layers += mixers.build_attention_residual(reader, family, "")
+    return assemble_architecture(reader, suffix, family, (*layers, norm), reader.read_size("hidden_size"))
+
+
 def build_zamba(reader: ConfigReader, suffix: str) -> Architecture:
     """Zamba: Mamba 1 with one transformer layer that several places share, before a matrix of their own."""
     hidden = reader.read_size("hidden_size")

@@ -331,8 +331,9 @@ class _LayerCache:
         match part:
             case "norm":
                 return self.norm
-            case "sparse_norm":
-                return self.norm if sparse else ()
+            case "sparse_norm" | "latent_norm":
+                norm = self.norm if part == "sparse_norm" else self._build_latent_norm()
+                return norm if sparse else ()
             case "ffn":
                 layout = self.family.experts
                 return build_experts(self.reader, layout) if sparse and layout else self._build_dense()
@@ -340,6 +341,11 @@ class _LayerCache:
                 return self._build_linear(kind)
             case _:
                 return (self.family.attention or build_attention)(self.reader, self.family, kind)
+
+    def _build_latent_norm(self) -> Layers:
+        name = self.family.experts.latent if self.family.experts else None
+        size = self.reader.read_optional_size(name) if name else None
+        return (Normalization(size=size),) if size else ()
 
     def _build_dense(self) -> Layers:
         return build_feed_forward(self.reader, self.family)

@@ -108,6 +108,12 @@ def _select_sandwich_block(reader: ConfigReader) -> str:
     return AROUND if reader.read_flag("use_sandwich_norm") else "norm mixer norm ffn"
 
 
+def _select_kimi_block(reader: ConfigReader) -> str:
+    residual = "residual " if reader.read_optional_size("attn_res_block_size") else ""
+    latent = "latent_norm " if reader.read_flag("latent_moe_use_norm") else ""
+    return f"{residual}norm mixer {residual}norm {latent}ffn"
+
+
 _NORMED = AttentionOptions(norm="head")
 _NORMED_PLAIN = AttentionOptions(bias=False, norm="head")
 _WHOLE = AttentionOptions(norm="projection")
@@ -549,14 +555,19 @@ DECODERS: Mapping[str, DecoderFamily] = {
         block="norm mixer norm ffn sparse_norm",
     ),
     "kimi_linear": DecoderFamily(
+        heads=AttentionOptions(gate="element", gated="mla_use_output_gate"),
         attention=mixers.build_latent_attention,
         linear=mixers.build_kimi_delta,
         kinds=patterns.list_kimi_kinds,
+        block=_select_kimi_block,
         ties=False,
         bias=False,
         experts=ExpertLayout(
-            layers=build_sparse_after_dense("first_k_dense_replace", 1), shared_count="num_shared_experts"
+            layers=build_sparse_after_dense("first_k_dense_replace", 1),
+            shared_count="num_shared_experts",
+            latent="routed_expert_hidden_size",
         ),
+        parts={"residual": mixers.build_attention_residual},
     ),
     "bailing_hybrid": DecoderFamily(
         heads=AttentionOptions(gate="head"),
@@ -631,6 +642,7 @@ BUILDERS: Mapping[str, ArchitectureBuilder] = {
     "nemotron_h": builders.build_nemotron_h,
     "zamba": builders.build_zamba,
     "zamba2": builders.build_zamba_2,
+    "kimi_linear": partial(builders.build_kimi_linear, family=DECODERS["kimi_linear"]),
     "gemma4_text": builders.build_gemma_4,
     "gemma4_unified_text": builders.build_gemma_4,
 }
@@ -653,6 +665,14 @@ def _build_family(model_type: str, builder: ArchitectureBuilder) -> ModelFamily:
         context_field="max_position_embeddings" if states_context else None,
         defaults=defaults,
         names=names,
+    )
+
+
+def _build_grok(prefix: str, defaults: Mapping[str, Any]) -> ModelFamily:
+    """Grok: Mixtral with norms on both sides, and in Grok-2 a feed-forward beside the experts."""
+    family = DecoderFamily(heads=_PLAIN, block=AROUND, parts={"ffn": mixers.build_grok_experts})
+    return _build_family("mixtral", partial(build_architecture, family=family))._replace(
+        prefix=prefix, classes=("ForCausalLM",), defaults=defaults
     )
 
 
@@ -703,4 +723,21 @@ FAMILIES: Mapping[str, ModelFamily] = {
             "tie_word_embeddings": False,
         },
     ),
+    "grok-1": _build_grok(
+        "Grok1Model",
+        {
+            "vocab_size": 131_072,
+            "hidden_size": 6144,
+            "intermediate_size": 32_768,
+            "num_hidden_layers": 64,
+            "num_attention_heads": 48,
+            "num_key_value_heads": 8,
+            "max_position_embeddings": 8192,
+            "num_experts": 8,
+            "num_experts_per_tok": 2,
+            "tie_word_embeddings": True,
+        },
+    ),
+    # Grok-2 states the type of a captioner of transformers, which is not read here.
+    "git": _build_grok("Grok1", {"tie_word_embeddings": False}),
 }

@@ -5,8 +5,10 @@ from dataclasses import replace
 
 from service.formats.huggingface.decoders import (
     DecoderFamily,
+    ExpertLayout,
     Layers,
     build_attention,
+    build_experts,
     build_feed_forward,
     is_enabled,
     read_expert_counts,
@@ -39,7 +41,7 @@ def build_latent_attention(reader: ConfigReader, family: DecoderFamily, kind: st
             rotary_head_size=reader.read_size("qk_rope_head_dim"),
             plain_head_size=reader.read_size("qk_nope_head_dim"),
             value_head_size=reader.read_size("v_head_dim"),
-            gate=family.heads.gate,
+            gate=family.heads.gate if is_enabled(reader, family.heads.gated) else "none",
             bias=is_enabled(reader, family.heads.bias),
         ),
     )
@@ -109,7 +111,9 @@ def build_olmo_delta(reader: ConfigReader, family: DecoderFamily, kind: str) -> 
     )
 
 
-def _build_channel_delta(reader: ConfigReader, heads: int, size: int, width: int, rank: int | None) -> Layers:
+def _build_channel_delta(
+    reader: ConfigReader, heads: int, size: int, width: int, rank: int | None, *, full_output: bool = False
+) -> Layers:
     return (
         LinearAttention(
             hidden_size=reader.read_size("hidden_size"),
@@ -120,23 +124,31 @@ def _build_channel_delta(reader: ConfigReader, heads: int, size: int, width: int
             convolution_width=width,
             rule="channel_delta",
             gate_rank=rank,
+            full_output_gate=full_output,
         ),
     )
 
 
 def build_kimi_delta(reader: ConfigReader, family: DecoderFamily, kind: str) -> Layers:
-    """Kimi Delta Attention, whose gates pass a rank of one head; published files nest its fields."""
+    """Kimi Delta Attention, whose gates pass a rank of one head; published files nest its fields.
+
+    The output gate is full in Kimi K3.
+    """
     del family, kind
     nested = reader.config.get("linear_attn_config")
     inner = ConfigReader(nested if isinstance(nested, Mapping) else {}, {})
-    if inner.read_flag("use_full_rank_gate"):
-        raise PlanningError(
-            "CONFIG_FIELD_UNSUPPORTED", "/linear_attn_config/use_full_rank_gate", "not known here"
-        )
+    full = inner.read_flag("use_full_rank_gate")
     size = inner.read_optional_size("head_dim") or reader.read_size("linear_head_dim")
     heads = inner.read_optional_size("num_heads") or reader.read_size("linear_num_heads")
     width = inner.read_optional_size("short_conv_kernel_size") or reader.read_size("linear_conv_kernel_dim")
-    return _build_channel_delta(reader, heads, size, width, size)
+    return _build_channel_delta(reader, heads, size, width, size, full_output=full)
+
+
+def build_attention_residual(reader: ConfigReader, family: DecoderFamily, kind: str) -> Layers:
+    """The norm and the scores by which a part weighs what earlier blocks have added up."""
+    del family, kind
+    hidden = reader.read_size("hidden_size")
+    return Normalization(size=hidden), Linear(input_size=hidden, output_size=1)
 
 
 def build_bailing_delta(reader: ConfigReader, family: DecoderFamily, kind: str) -> Layers:
@@ -385,6 +397,14 @@ def build_granite_experts(reader: ConfigReader, family: DecoderFamily, kind: str
             shared_inner_size=shared or None,
         ),
     )
+
+
+def build_grok_experts(reader: ConfigReader, family: DecoderFamily, kind: str) -> Layers:
+    """Grok: each token of Grok-2 takes a feed-forward beside its experts, which have their own width."""
+    del family, kind
+    inner = "moe_intermediate_size" if reader.has_value("moe_intermediate_size") else "intermediate_size"
+    shared = "intermediate_size" if reader.read_flag("residual_moe") else None
+    return build_experts(reader, ExpertLayout(inner=inner, shared_size=shared))
 
 
 def build_mimo_attention(reader: ConfigReader, family: DecoderFamily, kind: str) -> Layers:

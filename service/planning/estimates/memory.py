@@ -53,6 +53,7 @@ from service.planning.quantity import (
     IntervalFactors,
     Quantity,
     combine,
+    has_interval,
     probability_at_most,
     scaled,
 )
@@ -401,7 +402,7 @@ def _judge_fit(
         notes.add_gap("/fits", "CAPACITY_UNKNOWN", "no accelerator with a known memory is named")
         return estimate
     estimate = estimate._replace(capacity=capacity, usable_bytes=usable)
-    if capacity.low != capacity.high:
+    if has_interval(capacity):
         notes.warn(
             "CAPACITY_UNCERTAIN",
             "/cluster/accelerator",

@@ -259,6 +259,8 @@ class LinearAttention:
     (``fixed``, MiniMax-01 2025)."""
     gate_rank: int | None = None
     """Width inside the projections of forget gate and output gate; absent where they are full."""
+    full_output_gate: bool = False
+    """True if the output gate is full beside a forget gate of rank ``gate_rank`` (Kimi K3 2026)."""
     count: int = 1
 
     def list_tensors(self) -> Iterator[LayerTensor]:
@@ -281,12 +283,13 @@ class LinearAttention:
             return
         yield build_matrix("step", self.hidden_size, self.value_heads, TensorSplit.COLUMN)
         yield LayerTensor("step_bias", (key,), TensorSplit.COLUMN)
-        for name, width in (("forget", key), ("gate", value)):
-            if self.gate_rank is None:
+        output_rank = None if self.full_output_gate else self.gate_rank
+        for name, width, rank in (("forget", key, self.gate_rank), ("gate", value, output_rank)):
+            if rank is None:
                 yield build_matrix(name, self.hidden_size, width, TensorSplit.COLUMN)
             else:
-                yield build_matrix(f"{name}_down", self.hidden_size, self.gate_rank)
-                yield build_matrix(f"{name}_up", self.gate_rank, width, TensorSplit.COLUMN)
+                yield build_matrix(f"{name}_down", self.hidden_size, rank)
+                yield build_matrix(f"{name}_up", rank, width, TensorSplit.COLUMN)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5322,6 +5322,8 @@ export interface LinearAttentionLayer {
     rule?: LinearAttentionLayerRule;
     /** Width inside the projections of forget gate and output gate; absent where they are full. */
     gate_rank?: number;
+    /** True if the output gate is full beside a forget gate of rank `gate_rank` (Kimi K3 2026). */
+    full_output_gate?: boolean;
     /** Number of times that the layer stands in a row. */
     count?: number;
 }

@@ -7144,6 +7144,9 @@ class LinearAttentionLayer(TypedDict):
     gate_rank: NotRequired[int]
     """Width inside the projections of forget gate and output gate; absent where they are full."""
 
+    full_output_gate: NotRequired[bool]
+    """True if the output gate is full beside a forget gate of rank `gate_rank` (Kimi K3 2026)."""
+
     count: NotRequired[int]
     """Number of times that the layer stands in a row."""
 
