@@ -1,5 +1,5 @@
 # Two commands do everything: `make run` serves, `make test` checks. Both set up what they need.
-.PHONY: help run test test-unit lint types same-answers accuracy fit devices bills plans mfu prices price-page catalog-age bench fleet gpu-suite hostile escalation worst-requests schemathesis faults oracles clients contract chart chart-tools client-sources client-packages site fresh-clone containers package sbom release-check platforms lock pins advisories clean
+.PHONY: help run test test-unit lint types same-answers accuracy fit devices bills plans mfu prices price-page catalog-age bench journey fleet gpu-suite hostile escalation worst-requests schemathesis faults oracles clients contract chart chart-tools client-sources client-packages site fresh-clone containers package sbom release-check platforms lock pins advisories clean
 
 VENV = .venv/bin
 # A machine with a GPU brings its own interpreter; nothing is installed there.
@@ -80,6 +80,10 @@ catalog-age: ## Say which shipped prices are older than a year today
 bench: ## Measure speed and memory; needs wrk
 	@tools/setup test
 	$(VENV)/python -m bench.run
+
+journey: ## Go through the pages in a browser; writes docs/journey.md and its pictures; takes a minute
+	@tools/setup test
+	$(VENV)/python -m bench.journey
 
 fleet: ## Simulate 200 nodes on each database; writes docs/fleet.md; takes 21 minutes
 	@tools/setup test

@@ -61,6 +61,7 @@ POLICY = {
     ],
 }
 CHANGED = "before => document.getElementById('answer-sentence').textContent !== before"
+SENT = "performance.getEntriesByType('navigation')[0].toJSON()"
 KEPT = os.environ.get("IRONLAW_JOURNEY", "")
 """Folder to keep screenshots in, and a table of sizes and times."""
 
@@ -69,7 +70,6 @@ class SeenPage(NamedTuple):
     """What a page of the way took."""
 
     name: str
-    address: str
     kilobytes: float
     milliseconds: float
 
@@ -80,19 +80,13 @@ class Visit:
     def __init__(self, page, seen):
         self.page = page
         self.seen = seen
-        self.sizes = {}
-        page.on("requestfinished", self._measure)
-
-    def _measure(self, request):
-        if request.is_navigation_request():
-            self.sizes[request.url.partition("#")[0]] = request.sizes()["responseBodySize"]
 
     def look(self, name):
         """Holds the page to every view, and keeps what it looks like."""
-        address = self.page.url.partition("#")[0]
-        assert self.sizes.get(address, 0) < MOST_BYTES
-        first = self.page.evaluate("performance.getEntriesByType('navigation')[0].responseStart")
-        self.seen.append(SeenPage(name, address, self.sizes.get(address, 0) / 1000, first))
+        self.page.wait_for_load_state()
+        sent = self.page.evaluate(SENT)
+        assert 0 < sent["encodedBodySize"] < MOST_BYTES
+        self.seen.append(SeenPage(name, sent["encodedBodySize"] / 1000, sent["responseStart"]))
         size = self.page.viewport_size
         for view, (width, scheme) in VIEWS.items():
             self.page.set_viewport_size({"width": width, "height": size["height"]})
@@ -100,7 +94,7 @@ class Visit:
             assert violations(self.page) == [], (name, view)
             assert overflow(self.page) == 0, (name, view)
             if KEPT:
-                self.page.screenshot(path=Path(KEPT) / f"{name}-{view}.png")
+                self.page.screenshot(path=Path(KEPT) / f"{name}-{view}.jpg", quality=60)
         self.page.set_viewport_size(size)
         self.page.emulate_media(color_scheme="light")
 
@@ -262,9 +256,6 @@ def reads_the_fleet(visit, address):
 
 
 def write_table(seen):
-    """Writes what each page took; the pictures are beside it."""
-    rows = [
-        f"| {one.name} | {one.kilobytes:.0f} | {one.milliseconds:.0f} |\n"
-        for one in sorted(seen, key=lambda one: int(one.name.partition("-")[0]))
-    ]
-    (Path(KEPT) / "sizes.md").write_text("".join(rows))
+    """Writes what each page took; its pictures are beside it."""
+    rows = [f"{one.name},{one.kilobytes:.0f},{one.milliseconds:.0f}\n" for one in seen]
+    (Path(KEPT) / "sizes.csv").write_text("".join(rows))
