@@ -2,10 +2,8 @@
 
 import logging
 import os
-import signal
 import sys
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
@@ -14,6 +12,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from service.worker.errors import WorkerError
+from service.worker.files import LOCK_FILE
+from service.worker.signals import handle_stop_signals
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -58,7 +58,6 @@ AcceleratorIndex = Annotated[
     typer.Option("--accelerator", min=0, envvar="IRONLAW_WORKER_ACCELERATOR", help="Accelerator to measure."),
 ]
 FOLDER = Path("~/.ironlaw-worker")
-LOCK_FILE = Path("/tmp/ironlaw-worker.lock")  # noqa: S108  # opened so that no link and no other file is followed
 
 
 @app.command()
@@ -167,7 +166,8 @@ def run(
         gate=RequestGate(board),
     )
     agent = Agent(shared, children, WorkerOptions(grace_seconds, accelerator, is_once=once))
-    with _report_progress(board), _handle_stop_signals(agent.stop, lambda: agent.stop(at_once=True)):
+    handle_stop_signals(agent.stop, lambda: agent.stop(at_once=True))
+    with _report_progress(board):
         agent.run()
 
 
@@ -210,7 +210,8 @@ def measure(
     chosen = _resolve_suite(suite)
     children = ChildProcesses(kept_open=[lock_host(lock_file.expanduser())])
     try:
-        with _report_progress(board), _handle_stop_signals(lambda: interrupt.set("STOPPED")):
+        handle_stop_signals(lambda: interrupt.set("STOPPED"))
+        with _report_progress(board):
             measure_locally(chosen, out, children, interrupt, board, seed=seed, accelerator=accelerator)
     except Interrupted:
         raise WorkerError(f"stopped; the finished measurements are in {out}") from None
@@ -241,28 +242,6 @@ def _resolve_suite(name: str) -> "BenchmarkSuite":
     if not Path(name).is_file():
         raise typer.BadParameter(f"{name} is neither a suite nor a file; suites: {', '.join(shipped)}")
     return read_suite(Path(name).read_text("utf-8"))
-
-
-@contextmanager
-def _handle_stop_signals(
-    first: Callable[[], None], second: Callable[[], None] | None = None
-) -> Iterator[None]:
-    """Calls ``first`` on a signal to stop, and ``second`` on another one.
-
-    A signal handler may run while its thread holds any lock, so it only writes to a pipe.
-    """
-    read_end, write_end = os.pipe()
-    os.set_blocking(write_end, False)
-
-    def handle_signals() -> None:
-        for act in (first, second or first):
-            os.read(read_end, 1)
-            act()
-
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: os.write(write_end, b"."))
-    threading.Thread(target=handle_signals, name="signals", daemon=True).start()
-    yield
 
 
 @contextmanager

@@ -8,6 +8,7 @@ import sys
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import IO, AnyStr
 
 from service.worker.interrupt import InterruptSignal
@@ -17,6 +18,16 @@ MOST_ERROR_CHARACTERS = 4000
 _PIECE_BYTES = 65_536
 _ENDING_SECONDS = 10.0
 """Seconds for a process to end once it was killed or has closed its output; a driver may block it."""
+_ROOT = str(Path(__file__).absolute().parents[2])
+_START = """
+import runpy, sys
+root, module = sys.argv[1:3]
+del sys.argv[1:3]
+if root not in sys.path:
+    sys.path.insert(0, root)
+runpy.run_module(module, run_name="__main__", alter_sys=True)
+"""
+"""Runs a module, imported from where this package lies too, but not from the current folder."""
 _OWN_VARIABLES = ("IRONLAW_ENROLMENT_TOKEN",)
 """Environment variables that are hidden from a child."""
 
@@ -71,7 +82,7 @@ class ChildProcesses:
         Raises:
             Interrupted: It was killed because of an interruption.
         """
-        command = [sys.executable, "-P", "-m", self._module, words[0], str(os.getpid()), *words[1:]]
+        command = [*build_module_command(self._module), words[0], str(os.getpid()), *words[1:]]
         process = subprocess.Popen(  # noqa: S603  # fixed words; what is measured comes as data
             command,
             stdin=subprocess.PIPE,
@@ -115,6 +126,11 @@ class ChildProcesses:
         except subprocess.TimeoutExpired:
             self._stuck.append(process)
             return None
+
+
+def build_module_command(module: str) -> list[str]:
+    """Returns the command that runs a module by this interpreter, from a checkout or installed."""
+    return [sys.executable, "-P", "-c", _START, _ROOT, module]
 
 
 def get_pipe(pipe: IO[AnyStr] | None) -> IO[AnyStr]:
