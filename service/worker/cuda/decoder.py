@@ -1,5 +1,6 @@
 """Shared parts of decoding and training of a small decoder: its arrays, kernels and products."""
 
+import math
 from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any
@@ -10,7 +11,13 @@ from service.protocol.work.training import DecodeLoopWork, TrainingStepWork
 from service.worker.benchmark import MeasurementFacts, Unsupported
 from service.worker.cuda import numbers
 from service.worker.cuda.bindings import list_versions
-from service.worker.cuda.cublaslt import KINDS, Matmul, MatmulAlgorithm, MatrixProduct
+from service.worker.cuda.cublaslt import (
+    KINDS,
+    Matmul,
+    MatmulAlgorithm,
+    MatrixProduct,
+    time_proposals,
+)
 from service.worker.cuda.device import THREADS, CudaDevice, run_kernel
 from service.worker.decoder import compute_rotary_angles, generate_tokens, get_table_number, list_matrices
 
@@ -102,11 +109,13 @@ class CudaDecoder:
         if shape not in self._products:
             matmul = Matmul(self.device, shape, self._stack, self._first)
             self._first = self._first or matmul
-            times = [
-                (self._time_algorithm(matmul, algorithm, a, b, c), place, algorithm)
-                for place, algorithm in enumerate(matmul.list_algorithms())
-            ]
-            self._products[shape] = matmul, min(times)[2]
+            times, _ = time_proposals(
+                self.device,
+                matmul,
+                lambda algorithm: self._time_algorithm(matmul, algorithm, a, b, c),
+                math.inf,
+            )
+            self._products[shape] = matmul, min(times, key=lambda pair: pair[0])[1]
         matmul, algorithm = self._products[shape]
         return lambda: matmul.enqueue_product(algorithm, a, b, c, added)
 

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 #include <dlfcn.h>
+#include <unistd.h>
 
 typedef unsigned long long u64;
 typedef void (*Run)(unsigned, unsigned, const u64*);
@@ -99,6 +100,7 @@ int cuDeviceGetAttribute(int* value, int which, int) {
     return 0;
 }
 int cuDevicePrimaryCtxRetain(void** context, int device) {
+    if (const int refused = facts.count("retain") ? std::atoi(facts["retain"].c_str()) : 0) return refused;
     *context = std::malloc(1);
     alive.insert(*context);
     owners[*context] = device;
@@ -148,7 +150,10 @@ int cuEventRecord(void* event, void* stream) {
     note("record");
     return 0;
 }
-int cuEventSynchronize(void*) { return facts.count("sync_event") ? std::atoi(facts["sync_event"].c_str()) : 0; }
+int cuEventSynchronize(void*) {
+    while (facts.count("hang")) pause();
+    return facts.count("sync_event") ? std::atoi(facts["sync_event"].c_str()) : 0;
+}
 int cuEventElapsedTime(float* ms, void* start, void* stop) {
     *ms = (float)((((Event*)stop)->at - ((Event*)start)->at) / 1000);
     return 0;

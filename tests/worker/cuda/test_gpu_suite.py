@@ -92,7 +92,7 @@ def test_what_has_no_figure_says_why():
 @pytest.mark.parametrize(
     ("kind", "ratio", "passed"),
     [
-        ("gemm", 0.979, False), ("gemm", 0.981, True), ("gemm", 1.019, True), ("gemm", 1.021, False),
+        ("gemm", 0.979, False), ("gemm", 0.981, True), ("gemm", 1.019, True), ("gemm", 1.3, True),
         ("stream", 0.919, False), ("stream", 0.921, True), ("stream", 1.2, True),
     ],
 )  # fmt: skip
