@@ -53,7 +53,7 @@ CEILINGS: dict[str, tuple[str, tuple[str, ...]]] = {
 """Bound of benchmarks by prefix of their name: the amount that counts, and the first measured bound."""
 PART_SECONDS = 420.0
 """Planned seconds of a part, so that it ends within ten minutes with its bounds and the comparison."""
-COMPARISON_SECONDS = 60.0
+COMPARISON_SECONDS = 50.0
 """Seconds of a limit that are left for PyTorch."""
 ENDING_SECONDS = 10.0
 """Seconds of a limit that are left to kill a process and to write the archive."""

@@ -86,6 +86,13 @@ class CudaDecoder:
         self.device.to_host(held, address)
         return (numbers.decode_bf16(held) if self.work.dtype == "bf16" else held).astype(np.float64)
 
+    def read_weights(self, number: int, first: int, count: int) -> np.ndarray[Any, Any]:
+        """Reads weights of a matrix or of the embedding table by its number among the arrays, as fp32."""
+        address = [*self.weights.values(), self.table][number]
+        held = np.empty(count, STORED[self.work.dtype])
+        self.device.to_host(held, address + first * self.width)
+        return numbers.decode_bf16(held) if self.work.dtype == "bf16" else held
+
     def build_element_launch(self, name: str, elements: int, *arguments: int) -> QueueLaunch:
         """Builds a launch with a thread an element."""
         return self._build_launch(name, -(-elements // THREADS), *arguments)
