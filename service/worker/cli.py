@@ -139,11 +139,34 @@ def run(
         ),
     ] = 8.0,
     accelerator: AcceleratorIndex = 0,
+    shared_host: Annotated[
+        bool,
+        typer.Option(
+            "--shared-host",
+            envvar="IRONLAW_WORKER_SHARED_HOST",
+            help="Measure only while no other process uses an accelerator of this host.",
+        ),
+    ] = False,
+    windows: Annotated[
+        str | None,
+        typer.Option(
+            envvar="IRONLAW_WORKER_WINDOWS", help="Hours of the day to measure in, such as 22:00-06:00."
+        ),
+    ] = None,
+    daily_seconds: Annotated[
+        float | None,
+        typer.Option(min=0, envvar="IRONLAW_WORKER_DAILY_SECONDS", help="Most seconds to measure in a day."),
+    ] = None,
     once: Annotated[bool, typer.Option(help="Exit after one suite, once its results are uploaded.")] = False,
     lock_file: LockFile = LOCK_FILE,
 ) -> None:
     """Claim suites and measure them, until a signal to stop."""
     from service.worker.agent import Agent, WorkerOptions  # noqa: PLC0415
+    from service.worker.availability import (  # noqa: PLC0415
+        Availability,
+        list_device_processes,
+        parse_windows,
+    )
     from service.worker.client import ServiceClient  # noqa: PLC0415
     from service.worker.credential import WorkerCredentials  # noqa: PLC0415
     from service.worker.gate import RequestGate  # noqa: PLC0415
@@ -165,7 +188,16 @@ def run(
         board=board,
         gate=RequestGate(board),
     )
-    agent = Agent(shared, children, WorkerOptions(grace_seconds, accelerator, is_once=once))
+    availability = None
+    if shared_host or windows or daily_seconds is not None:
+        availability = Availability(
+            home,
+            windows=parse_windows(windows or ""),
+            daily_seconds=daily_seconds,
+            list_processes=list_device_processes if shared_host and node.device == "cuda" else None,
+        )
+    options = WorkerOptions(grace_seconds, accelerator, availability, is_once=once)
+    agent = Agent(shared, children, options)
     handle_stop_signals(agent.stop, lambda: agent.stop(at_once=True))
     with _report_progress(board):
         agent.run()

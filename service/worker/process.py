@@ -53,11 +53,17 @@ class ChildProcesses:
         self._module = module
         self._kept_open = tuple(kept_open)
         self._stuck: list[subprocess.Popen[bytes]] = []
+        self._running: set[int] = set()
 
     @property
     def is_stuck(self) -> bool:
         """Returns true if a killed process is still there, and may hold the device."""
         return any(process.poll() is None for process in self._stuck)
+
+    @property
+    def running_ids(self) -> frozenset[int]:
+        """Ids of the processes that run now."""
+        return frozenset(self._running)
 
     def run(
         self,
@@ -98,6 +104,7 @@ class ChildProcesses:
         for thread in (output, errors, writer):
             thread.start()
         is_ended = False
+        self._running.add(process.pid)
         try:
             is_ended = interrupt.wait(seconds, lambda: output.is_ended)
             # A process that has answered may take a moment to end.
@@ -105,6 +112,8 @@ class ChildProcesses:
         except BaseException:
             self._kill_process(process, after_seconds=0.0)
             raise
+        finally:
+            self._running.discard(process.pid)
         errors.join(_ENDING_SECONDS)
         return EndedProcess(
             output=bytes(output.content),
