@@ -1,5 +1,5 @@
 # Two commands do everything: `make run` serves, `make test` checks. Both set up what they need.
-.PHONY: help run test test-unit lint types same-answers accuracy fit devices bills plans mfu prices price-page catalog-age bench fleet gpu-kit gpu-suite hostile escalation worst-requests schemathesis faults oracles clients contract chart chart-tools client-sources client-packages site fresh-clone containers package sbom release-check platforms lock pins advisories clean
+.PHONY: help run test test-unit lint types same-answers accuracy fit devices bills plans mfu prices price-page catalog-age bench fleet gpu-kit gpu-suite gpu-first-contact gpu-proof gpu-figures gpu-power hostile escalation worst-requests schemathesis faults oracles clients contract chart chart-tools client-sources client-packages site fresh-clone containers package sbom release-check platforms lock pins advisories clean
 
 VENV = .venv/bin
 # A machine with a GPU brings its own interpreter; nothing is installed there.
@@ -101,6 +101,18 @@ gpu-suite: ## Measure an NVIDIA GPU with $(PYTHON), beside what was published, c
 	@timeout --foreground --kill-after=15 $(LIMIT) $(PYTHON) -m bench.gpu_suite --limit $(LIMIT) \
 		$(if $(OUT),--out "$(OUT)") $(if $(SUITE),--suite "$(SUITE)") $(if $(KIT),--kit "$(KIT)") \
 		$(if $(PART),--part "$(PART)") $(foreach name,$(ONLY),'$(name)')
+
+gpu-first-contact: ## Try one benchmark of every kind on an NVIDIA GPU with $(PYTHON); over in 510 s, goes on when called again
+gpu-first-contact: LIMIT = 510
+gpu-proof: ## Show that figures of a GPU are right and unbiased, beside PyTorch; over in 300 s
+gpu-proof: LIMIT = 300
+gpu-figures: ## Measure on a GPU what a calibration is drawn of; over in 510 s
+gpu-figures: LIMIT = 510
+gpu-power: ## Measure the power of a GPU when idle and under loads; over in 360 s
+gpu-power: LIMIT = 360
+gpu-first-contact gpu-proof gpu-figures gpu-power:
+	@timeout --foreground --kill-after=15 $(LIMIT) $(PYTHON) -m bench.gpu_plan $(@:gpu-%=%) --limit $(LIMIT) \
+		$(if $(OUT),--out "$(OUT)") $(if $(KIT),--kit "$(KIT)")
 
 gpu-kit: ## Gather in build/gpu-kit the wheels that a GPU machine without a network lacks; FOR="3.12 3.13" MACHINE=aarch64; needs a network
 	rm -rf build/gpu-kit

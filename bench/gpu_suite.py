@@ -159,7 +159,7 @@ def chosen(suite: Any, patterns: Sequence[str], part: int | None) -> Any:  # noq
 
 def records(folder: Path) -> dict[str, list[Any]]:
     """Every record of a run, by benchmark."""
-    result = importlib.import_module("service.protocol.results").Result
+    result = importlib.import_module("service.protocol.results").BenchmarkResultReport
     found = {}
     for file in sorted((folder / "records").glob("*.json")):
         record = result.model_validate_json(file.read_bytes())
@@ -315,7 +315,7 @@ def archived(folder: Path) -> Path:
     return unfinished.replace(file)
 
 
-def _demand(lacking: list[str]) -> None:
+def demand(lacking: list[str]) -> None:
     if lacking:
         names = ", ".join(lacking)
         raise MissingDependency(f"{sys.executable} lacks {names}: install the package with its cuda extra")
@@ -370,7 +370,7 @@ def main() -> int:
     options = parser.parse_args()
     gpu_kit.use(options.kit)
     try:
-        _demand(missing())
+        demand(missing())
         suite = suite_of(options.suite)
         if options.plan:
             print("\n".join(planned(suite)))

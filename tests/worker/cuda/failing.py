@@ -6,7 +6,7 @@ import sys
 
 import pynvml
 
-from service.worker.child import main, measure_task
+from service.worker.child import list_devices, main, measure_task
 from service.worker.cuda import bindings, device
 from tests.worker.cuda import host_kernels
 from tests.worker.cuda.fake_cublaslt import CUBLAS, FakeLt
@@ -28,7 +28,11 @@ class Machine:
     def __init__(self):
         self.driver = host_kernels.driver()
         self.lt = FakeLt(lambda microseconds: self.driver.fake_advance(float(microseconds)))
-        self.nvml = FakeNvml()
+        self.nvml = FakeNvml(
+            nvmlSystemGetCudaDriverVersion=13000,
+            nvmlDeviceGetUUID="GPU-00000000",
+            nvmlDeviceGetName="NVIDIA H200",
+        )
         self.nvml.fields = dict.fromkeys(MOVED, 7)
 
     def nothing(self):
@@ -74,13 +78,23 @@ class Machine:
         device.LEAST_FLUSH_BYTES = 2**20
 
 
-def measure(given, words):
-    """What a worker's process does, on that machine."""
+def _prepare():
     machine = Machine()
     getattr(machine, os.environ["FAKE_FAULT"])()
     machine.install()
+
+
+def measure(given, words):
+    """What a worker's process does, on that machine."""
+    _prepare()
     return measure_task(given, words)
 
 
+def inventory(given, words):
+    """What the machine has, as the worker lists it."""
+    _prepare()
+    return list_devices(given, words)
+
+
 if __name__ == "__main__":
-    main(sys.argv[1:], {"measure": measure})
+    main(sys.argv[1:], {"measure": measure, "inventory": inventory})

@@ -86,12 +86,12 @@ def no_device(tmp_path_factory):
     return {"LD_LIBRARY_PATH": str(folder), "FAKE_DRIVER_INIT": str(NO_DEVICE)}
 
 
-def test_the_suite_ends_at_the_driver_alone(machine, no_device, tmp_path):
+@pytest.mark.parametrize("target", ["gpu-suite", "gpu-first-contact", "gpu-power"])
+def test_a_command_ends_at_the_driver_alone(machine, no_device, tmp_path, target):
     python, kit = machine
-    command = ["make", "gpu-suite", f"PYTHON={python}", f"KIT={kit}", "PART=1", f"OUT={tmp_path / 'out'}"]
-    done = said(command, **no_device)
+    done = said(["make", target, f"PYTHON={python}", f"KIT={kit}", f"OUT={tmp_path / 'out'}"], **no_device)
     first, *rest = done.stderr.splitlines()
-    assert first == "gpu-suite: no NVIDIA GPU: CUDA driver: CUDA_ERROR_NO_DEVICE"
+    assert first == f"{target}: no NVIDIA GPU: CUDA driver: CUDA_ERROR_NO_DEVICE"
     assert all(line.startswith("make: ***") for line in rest)
     assert done.returncode == 2
     assert list(tmp_path.iterdir()) == []
