@@ -52,7 +52,7 @@ class FakeLt:
     class MatmulDescAttribute(IntEnum):
         TRANSA = 3
         TRANSB = 4
-        FAST_ACCUM = 18
+        FAST_ACCUM = 25
 
     class MatrixLayoutAttribute(IntEnum):
         BATCH_COUNT = 5
