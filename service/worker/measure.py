@@ -22,6 +22,7 @@ from service.protocol.results import (
     MeasurementFailure,
 )
 from service.protocol.suites import BenchmarkSampling
+from service.worker import nvml
 from service.worker.benchmark import (
     BenchmarkPreparer,
     MeasurementFacts,
@@ -67,6 +68,8 @@ ENVIRONMENT = (
 )
 """Variables that affect the measurement; a record contains no others."""
 LONGEST_OUTPUT = 4000
+DEVICE_LOST = "DEVICE_LOST"
+"""Reason of a failure after which the driver no longer reaches the device."""
 
 T = TypeVar("T")
 
@@ -87,12 +90,19 @@ def no_thermometer(_index: int | None) -> Iterator[TemperatureReader]:
     yield lambda: None
 
 
+def never_lost(_index: int | None) -> bool:
+    """Returns false for a device that cannot be lost while its host runs."""
+    return False
+
+
 class MeasuredDevice(NamedTuple):
     """Benchmarks of a kind of device, its telemetry, and the temperature that ends its warm-up."""
 
     prepare: dict[str, BenchmarkPreparer]
     watch: DeviceWatch
     thermometer: Callable[[int | None], AbstractContextManager[TemperatureReader]] = no_thermometer
+    is_lost: Callable[[int | None], bool] = never_lost
+    """Tells after a failure whether the device itself is gone."""
 
 
 class WrongResult(Exception):
@@ -115,9 +125,9 @@ def load_device(kind: DeviceKind) -> MeasuredDevice:
         watcher = importlib.import_module(f"service.worker.{'telemetry' if kind == 'cuda' else 'host'}")
     except ImportError as error:
         raise Unsupported(f"the benchmarks of {kind} cannot be loaded: {error}") from error
-    return MeasuredDevice(
-        benchmarks.PREPARE, watcher.watch, watcher.thermometer if kind == "cuda" else no_thermometer
-    )
+    if kind == "cuda":
+        return MeasuredDevice(benchmarks.PREPARE, watcher.watch, watcher.thermometer, nvml.is_device_lost)
+    return MeasuredDevice(benchmarks.PREPARE, watcher.watch)
 
 
 def measure_repeat(
@@ -130,7 +140,7 @@ def measure_repeat(
 
     The record contains raw samples in nanoseconds or readings in the unit of the metric. Without a correct
     measurement it contains a failure with a reason and no figure: UNSUPPORTED, WRONG_RESULT, TOO_SHORT,
-    NOT_TOGETHER, OUT_OF_MEMORY or BENCHMARK_ERROR.
+    NOT_TOGETHER, OUT_OF_MEMORY, DEVICE_LOST or BENCHMARK_ERROR.
 
     Args:
         task: Repeat to measure.
@@ -142,11 +152,14 @@ def measure_repeat(
     measurement: BenchmarkMeasurement | None = None
     failure: MeasurementFailure | None = None
     status: Literal["ok", "failed", "unsupported"] = "ok"
+    device: MeasuredDevice | None = None
     try:
-        measurement = _run_benchmark(task, find(task.device), notes, together)
+        device = find(task.device)
+        measurement = _run_benchmark(task, device, notes, together)
     except Exception as error:  # noqa: BLE001  # whatever it was, the record says so
-        status = "unsupported" if isinstance(error, Unsupported) else "failed"
-        failure = _build_failure(error)
+        is_lost = device is not None and device.is_lost(_get_index(task))
+        status = "unsupported" if isinstance(error, Unsupported) and not is_lost else "failed"
+        failure = _build_failure(error, is_lost=is_lost)
     return BenchmarkResultReport(
         **dict(task),
         result_id=generate_uuid7(),
@@ -177,7 +190,7 @@ def _run_benchmark(
     kind = task.benchmark.work.kind
     if kind not in device.prepare:
         raise Unsupported(f"{kind} is not measured on {task.device}")
-    index = None if task.accelerator_index is MISSING else task.accelerator_index
+    index = _get_index(task)
     with device.prepare[kind](task.benchmark, task.seed, index) as prepared:
         notes.software += prepared.facts.software
         notes.gaps += prepared.facts.gaps
@@ -283,7 +296,13 @@ def _select_facts(facts: MeasurementFacts) -> dict[str, Any]:
     return {name: getattr(facts, name) for name in names if getattr(facts, name) is not None}
 
 
-def _build_failure(error: Exception) -> MeasurementFailure:
+def _get_index(task: RepeatTask) -> int | None:
+    return None if task.accelerator_index is MISSING else task.accelerator_index
+
+
+def _build_failure(error: Exception, *, is_lost: bool) -> MeasurementFailure:
+    if is_lost:
+        return MeasurementFailure(reason=DEVICE_LOST, detail=to_one_line(str(error)))
     for kind, reason in _REASONS.items():
         if isinstance(error, kind):
             return MeasurementFailure(reason=reason, detail=to_one_line(str(error)))

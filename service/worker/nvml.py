@@ -9,6 +9,7 @@ from pydantic import MISSING
 
 from service.protocol.nodes import NodeGap
 from service.worker.benchmark import Unsupported
+from service.worker.nvml_fields import find_field_number, read_driver_version
 
 T = TypeVar("T")
 
@@ -38,6 +39,23 @@ def get_handle(nvml: Any, index: int) -> Any:  # noqa: ANN401
         raise Unsupported(f"accelerator {index}: {error}") from None
 
 
+def is_device_lost(index: int | None) -> bool:
+    """Returns true if the driver says that an accelerator does not answer any more."""
+    if index is None:
+        return False
+    try:
+        with open_nvml() as nvml:
+            try:
+                nvml.nvmlDeviceGetTemperature(
+                    nvml.nvmlDeviceGetHandleByIndex(index), nvml.NVML_TEMPERATURE_GPU
+                )
+            except nvml.NVMLError as error:
+                return bool(error.value == nvml.NVML_ERROR_GPU_IS_LOST)
+    except Unsupported:
+        return False
+    return False
+
+
 def decode_text(value: str | bytes) -> str:
     """Decodes strings of the bindings, which are bytes in some versions and places."""
     return value.decode(errors="replace") if isinstance(value, bytes) else value
@@ -50,6 +68,7 @@ class NvmlAnswers:
         self.nvml = nvml
         self.at = at
         self._gaps: dict[str, NodeGap] = {}
+        self._driver: str | None = None
 
     @property
     def gaps(self) -> list[NodeGap]:
@@ -66,17 +85,29 @@ class NvmlAnswers:
         try:
             return question()
         except self.nvml.NVMLError as error:
-            self.record_gap(member, "not-supported", str(error))
+            codes = {
+                self.nvml.NVML_ERROR_NO_PERMISSION: "no-permission",
+                self.nvml.NVML_ERROR_GPU_IS_LOST: "device-lost",
+            }
+            self.record_gap(member, codes.get(error.value, "not-supported"), str(error))
         except AttributeError as error:
             # Bindings and driver have versions of their own; either may lack a query.
             self.record_gap(member, "not-in-bindings", str(error))
         return MISSING
 
-    def query_field(self, member: str, handle: Any, name: str) -> int | MISSING:  # noqa: ANN401
-        """Returns a field value by the name of its constant."""
-        value = self.query_member(
-            member, lambda: self.nvml.nvmlDeviceGetFieldValues(handle, [getattr(self.nvml, name)])[0]
-        )
+    def query_field(
+        self,
+        member: str,
+        handle: Any,  # noqa: ANN401
+        name: str,
+        *,
+        is_counter: bool = False,
+    ) -> int | MISSING:
+        """Returns a field value by the name of its constant; counters have 64 bits, or are something else."""
+        number = self._find_number(member, name)
+        if number is None:
+            return MISSING
+        value = self.query_member(member, lambda: self.nvml.nvmlDeviceGetFieldValues(handle, [number])[0])
         if value is MISSING:
             return MISSING
         if value.nvmlReturn != self.nvml.NVML_SUCCESS:
@@ -88,10 +119,28 @@ class NvmlAnswers:
             self.nvml.NVML_VALUE_TYPE_SIGNED_LONG_LONG: "sllVal",
             self.nvml.NVML_VALUE_TYPE_SIGNED_INT: "siVal",
         }
-        if value.valueType not in kinds:
-            self.record_gap(member, "not-supported", f"{name} has values of type {value.valueType}")
+        is_wide = value.valueType == self.nvml.NVML_VALUE_TYPE_UNSIGNED_LONG_LONG
+        if value.valueType not in kinds or (is_counter and not is_wide):
+            self.record_gap(member, "wrong-type", f"{name}, {number}, has values of type {value.valueType}")
             return MISSING
         return int(getattr(value.value, kinds[value.valueType]))
+
+    def _find_number(self, member: str, name: str) -> int | None:
+        in_bindings = self.query_member(member, lambda: int(getattr(self.nvml, name)))
+        if in_bindings is MISSING:
+            return None
+        driver = self.query_member(member, self._read_driver)
+        if driver is MISSING:
+            return None
+        number = find_field_number(name, in_bindings, read_driver_version(driver))
+        if number is None:
+            self.record_gap(member, "no-field-number", f"driver {driver} has no known number of {name}")
+        return number
+
+    def _read_driver(self) -> str:
+        if self._driver is None:
+            self._driver = decode_text(self.nvml.nvmlSystemGetDriverVersion())
+        return self._driver
 
 
 def _raise_error(error: Exception) -> int:

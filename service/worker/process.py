@@ -8,6 +8,7 @@ import sys
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import IO, AnyStr
 
 from service.worker.interrupt import InterruptSignal
@@ -17,6 +18,16 @@ MOST_ERROR_CHARACTERS = 4000
 _PIECE_BYTES = 65_536
 _ENDING_SECONDS = 10.0
 """Seconds for a process to end once it was killed or has closed its output; a driver may block it."""
+_ROOT = str(Path(__file__).absolute().parents[2])
+_START = """
+import runpy, sys
+root, module = sys.argv[1:3]
+del sys.argv[1:3]
+if root not in sys.path:
+    sys.path.insert(0, root)
+runpy.run_module(module, run_name="__main__", alter_sys=True)
+"""
+"""Runs a module, imported from where this package lies too, but not from the current folder."""
 _OWN_VARIABLES = ("IRONLAW_ENROLMENT_TOKEN",)
 """Environment variables that are hidden from a child."""
 
@@ -42,11 +53,17 @@ class ChildProcesses:
         self._module = module
         self._kept_open = tuple(kept_open)
         self._stuck: list[subprocess.Popen[bytes]] = []
+        self._running: set[int] = set()
 
     @property
     def is_stuck(self) -> bool:
         """Returns true if a killed process is still there, and may hold the device."""
         return any(process.poll() is None for process in self._stuck)
+
+    @property
+    def running_ids(self) -> frozenset[int]:
+        """Ids of the processes that run now."""
+        return frozenset(self._running)
 
     def run(
         self,
@@ -71,7 +88,7 @@ class ChildProcesses:
         Raises:
             Interrupted: It was killed because of an interruption.
         """
-        command = [sys.executable, "-P", "-m", self._module, words[0], str(os.getpid()), *words[1:]]
+        command = [*build_module_command(self._module), words[0], str(os.getpid()), *words[1:]]
         process = subprocess.Popen(  # noqa: S603  # fixed words; what is measured comes as data
             command,
             stdin=subprocess.PIPE,
@@ -87,6 +104,7 @@ class ChildProcesses:
         for thread in (output, errors, writer):
             thread.start()
         is_ended = False
+        self._running.add(process.pid)
         try:
             is_ended = interrupt.wait(seconds, lambda: output.is_ended)
             # A process that has answered may take a moment to end.
@@ -94,6 +112,8 @@ class ChildProcesses:
         except BaseException:
             self._kill_process(process, after_seconds=0.0)
             raise
+        finally:
+            self._running.discard(process.pid)
         errors.join(_ENDING_SECONDS)
         return EndedProcess(
             output=bytes(output.content),
@@ -115,6 +135,11 @@ class ChildProcesses:
         except subprocess.TimeoutExpired:
             self._stuck.append(process)
             return None
+
+
+def build_module_command(module: str) -> list[str]:
+    """Returns the command that runs a module by this interpreter, from a checkout or installed."""
+    return [sys.executable, "-P", "-c", _START, _ROOT, module]
 
 
 def get_pipe(pipe: IO[AnyStr] | None) -> IO[AnyStr]:

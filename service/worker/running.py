@@ -21,6 +21,7 @@ from service.protocol.suites import Benchmark, BenchmarkSuite
 from service.worker.errors import WorkerError
 from service.worker.ids import generate_uuid7
 from service.worker.interrupt import InterruptSignal
+from service.worker.measure import DEVICE_LOST
 from service.worker.process import ChildProcesses, EndedProcess
 from service.worker.rendezvous import RendezvousHost, open_meeting
 from service.worker.status import WorkerStatus
@@ -37,6 +38,7 @@ _SAME = (
 _GIVES_UP = frozenset({"timeout", "unsupported"})
 """Outcomes after which further repeats of the benchmark would end in the same way."""
 STUCK = "a killed process still hangs in its driver; nothing can be measured beside it"
+LOST_DEVICE = "the driver has lost the accelerator; nothing can be measured until it is reset"
 _logger = logging.getLogger(__name__)
 
 StoreResult = Callable[[BenchmarkResultReport], None]
@@ -109,7 +111,7 @@ def run_suite(
 
     Raises:
         Interrupted: There is a reason to end; the measuring process has been killed.
-        WorkerError: A process could not even be killed, and may hold the device.
+        WorkerError: A process could not even be killed, and may hold the device, or the device is lost.
     """
     board.start_suite(run.suite, run.attempt)
     measured = 0
@@ -119,7 +121,13 @@ def run_suite(
                 keep(result)
                 measured += result.status == "ok"
             board.record_repeat(select_slowest(results), is_last=is_last)
+            if any(_tells_of_lost_device(result) for result in results):
+                raise WorkerError(LOST_DEVICE)
     return measured
+
+
+def _tells_of_lost_device(result: BenchmarkResultReport) -> bool:
+    return result.failure is not MISSING and result.failure.reason == DEVICE_LOST
 
 
 def _run_repeats(

@@ -33,7 +33,7 @@ THROTTLE_COUNTERS = {
     "hw_thermal": "NVML_FI_DEV_CLOCKS_EVENT_REASON_HW_THERM_SLOWDOWN",
     "hw_power_brake": "NVML_FI_DEV_CLOCKS_EVENT_REASON_HW_POWER_BRAKE_SLOWDOWN",
 }
-"""Fields of counters in nanoseconds, by nvml.h of the driver."""
+"""Fields of counters in nanoseconds, of 64 bits each."""
 
 REASONS = {
     0x1: "gpu-idle",
@@ -188,7 +188,7 @@ class _TelemetrySampler:
                 "ecc_uncorrected", lambda: self._read_ecc_errors("NVML_MEMORY_ERROR_TYPE_UNCORRECTED")
             ),
             **{
-                name: self._answers.query_field(f"throttle_seconds/{name}", handle, constant)
+                name: self._answers.query_field(f"throttle_seconds/{name}", handle, constant, is_counter=True)
                 for name, constant in THROTTLE_COUNTERS.items()
             },
         }

@@ -48,12 +48,12 @@ def server_modules():
     )
 
 
-def link_base(packages):
-    """Make a folder of packages hold the package and what it needs, and nothing else."""
-    for name in BASE:
+def link_base(packages, names=BASE, rooms=("service", "migrations")):
+    """Make a folder of packages hold the package and what it needs, or other packages, and nothing else."""
+    for name in names:
         found = distribution(name)
         tops = {path.parts[0] for path in found.files if path.parts[0] not in ("..", "__pycache__")}
         for top in tops:
             (packages / top).symlink_to(found.locate_file(top))
-    for room in ("service", "migrations"):
+    for room in rooms:
         (packages / room).symlink_to(ROOT / room)

@@ -10,8 +10,9 @@ import pytest
 
 from service.protocol.results import content_sha256
 from service.worker import agent as module
-from service.worker import client, heartbeat, hold
+from service.worker import availability, client, heartbeat, hold
 from service.worker.agent import Agent, WorkerOptions
+from service.worker.availability import Availability
 from service.worker.client import ServiceClient
 from service.worker.credential import WorkerCredentials
 from service.worker.gate import RequestGate
@@ -31,6 +32,7 @@ class Stand:
     """In place of child processes: answers at once, or as ``behave`` says."""
 
     is_stuck = False
+    running_ids = frozenset()
 
     def __init__(self):
         self.tasks, self.behave, self.inventory = [], None, INVENTORY
@@ -70,6 +72,7 @@ class Host:
         self.home.save_state(Node(node_id=NODE_ID, service=ADDRESS, device="cpu"))
         self.limits = {"most_bytes": 2**20, "least_free_bytes": 0}
         self.grace_seconds = 4.0
+        self.availability = None
 
     @contextlib.contextmanager
     def works(self):
@@ -85,7 +88,7 @@ class Host:
             board=board,
             gate=RequestGate(board),
         )
-        self.agent = Agent(shared, self.children, WorkerOptions(self.grace_seconds, 0))
+        self.agent = Agent(shared, self.children, WorkerOptions(self.grace_seconds, 0, self.availability))
         failures = []
 
         def run():
@@ -130,6 +133,43 @@ def service():
 @pytest.fixture
 def host(tmp_path, service):
     return Host(tmp_path / "worker", service)
+
+
+class TestAvailability:
+    """What the operator of a host allows holds before a lease is claimed and while it is measured."""
+
+    def test_nothing_is_claimed_while_others_use_the_device(self, host, service):
+        others = {77}
+        host.availability = Availability(host.home, list_processes=lambda: frozenset(others))
+        service.waiting = 1
+        with host.works():
+            until(lambda: host.board.view.notice == "processes of others on the accelerators of this host: 1")
+            assert not service.request_ids
+            others.clear()
+            until(lambda: service.completions)
+        assert service.completions[0].outcome == "completed"
+
+    def test_a_run_is_released_once_they_come_and_goes_on_when_they_have_gone(
+        self, host, service, monkeypatch
+    ):
+        monkeypatch.setattr(availability, "POLL_SECONDS", 0.02)
+        others = set()
+        host.availability = Availability(host.home, list_processes=lambda: frozenset(others))
+        host.children.behave = host.children.hang
+        service.waiting = 1
+        with host.works():
+            assert host.children.is_measuring.wait(30)
+            host.children.behave = None
+            others.add(77)
+            until(lambda: service.completions)
+            assert (service.completions[0].outcome, service.completions[0].reason) == (
+                "released",
+                "DEVICE_IN_USE",
+            )
+            assert host.children.killed == 1
+            others.clear()
+            until(lambda: len(service.completions) == 2)
+        assert service.completions[1].outcome == "completed"
 
 
 class TestRun:

@@ -66,6 +66,11 @@ class Work(ProtocolMessage):
         return self.kernel_bound == "memory"
 
     @property
+    def checking_seconds(self) -> float:
+        """Seconds of one core that the comparison with a reference takes. 0 if that is a moment."""
+        return 0.0
+
+    @property
     def reading_seconds(self) -> float | None:
         """Seconds that a reading takes. None if samples are taken by the rule of the benchmark."""
         return None

@@ -7,6 +7,8 @@ from pydantic import Field, model_validator
 from service.protocol.work.base import INT64, Elements, MatrixSide, Work, WorkAmount
 
 SmallCount = Annotated[int, Field(ge=1, le=1024, json_schema_extra=INT64)]
+CHECKED_SECONDS = 4e-9
+"""Seconds of one core in which a check reads a weight and multiplies it with at most 16 tokens."""
 OPTIMIZER_BYTES = {"adamw": 28, "sgd_momentum": 20}
 """Bytes of a parameter that an update moves: its gradient, master weight and states are read, and the last
 two and a weight of 2 bytes are written. A gradient has 2 bytes, master weight and states 4 each: adamw 2 + 3
@@ -99,6 +101,11 @@ class _DecoderWork(Work):
         return self.layers * layer + self.hidden * self.vocabulary
 
     @property
+    def checking_seconds(self) -> float:
+        """Seconds of a check that goes once through all weights."""
+        return CHECKED_SECONDS * self.matrix_parameters
+
+    @property
     def element_bytes(self) -> int:
         """Bytes of a weight."""
         return 4 if self.dtype == "fp32" else 2
@@ -116,6 +123,11 @@ class TrainingStepWork(_DecoderWork):
     """Micro-batches of a step."""
     recomputation: Literal["none", "full"] = "none"
     """Recomputation of the activations of a layer in the backward pass."""
+
+    @property
+    def checking_seconds(self) -> float:
+        """Seconds of a check that goes through all weights forward and backward."""
+        return 2 * super().checking_seconds
 
     def count_work(self) -> WorkAmount:
         """Returns 6 P FLOP a token and 12 L h d s / 2 of causal attention (PaLM, appendix B).

@@ -5,7 +5,6 @@ import json
 import mmap
 import os
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
@@ -17,7 +16,7 @@ from service.protocol.work.links import CollectiveWork
 from service.worker.benchmark import MeasurementFacts, PreparedBenchmark, Unsupported
 from service.worker.cpu.host_timed import NUMPY, build_correctness, build_generator, compute_checksum
 from service.worker.host import available_memory_bytes, usable_processors
-from service.worker.process import get_pipe
+from service.worker.process import build_module_command, get_pipe
 from service.worker.ring import BUFFERS, ELEMENT_BYTES, map_buffers
 
 OPERATIONS = ("all_reduce", "all_gather", "reduce_scatter")
@@ -128,7 +127,7 @@ def _start_processes(work: CollectiveWork, memory: int, stack: ExitStack) -> lis
         token_in, token_out = pipes[rank - 1][0], pipes[rank][1]
         place = [rank, work.devices, work.operation, count, memory, token_in, token_out]
         process = subprocess.Popen(  # noqa: S603  # fixed words and numbers
-            [sys.executable, "-P", "-m", "service.worker.ring", json.dumps(place)],
+            [*build_module_command("service.worker.ring"), json.dumps(place)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

@@ -11,7 +11,7 @@ from service.protocol.work.memory import ContextMemoryWork
 from service.worker import nvml
 from service.worker.benchmark import MeasurementFacts, PreparedBenchmark, Unsupported
 from service.worker.cuda import device as devices
-from service.worker.cuda.cublaslt import Matmul
+from service.worker.cuda.cublaslt import Matmul, MatmulAlgorithm, time_proposals
 from service.worker.cuda.device import CudaDevice
 
 SIDE = 256
@@ -41,8 +41,13 @@ def _use_library(device: CudaDevice, stack: ExitStack) -> None:
     with device.scope_allocations():
         matmul = Matmul(device, work, stack)
         a, b, c = (device.allocate(2 * SIDE * SIDE) for _ in range(3))
-        matmul.enqueue_product(matmul.list_algorithms()[0], a, b, c)
-        device.synchronize()
+
+        def run_product(algorithm: MatmulAlgorithm) -> int:
+            matmul.enqueue_product(algorithm, a, b, c)
+            device.synchronize()
+            return 0
+
+        time_proposals(device, matmul, run_product, 0.0)
 
 
 def _read_used_bytes(bindings: Any, handle: Any) -> int:  # noqa: ANN401

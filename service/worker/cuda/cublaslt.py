@@ -1,5 +1,7 @@
 """Matrix products by cuBLASLt, through the bindings of nvmath-python."""
 
+import time
+from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any, NamedTuple
 
@@ -8,7 +10,7 @@ import numpy as np
 from service.protocol.work.arithmetic import GemmWork
 from service.protocol.work.base import DType
 from service.worker.benchmark import Unsupported
-from service.worker.cuda.bindings import load_module
+from service.worker.cuda.bindings import CudaError, load_module
 from service.worker.cuda.device import CudaDevice
 from service.worker.errors import get_first_line
 
@@ -86,6 +88,48 @@ def _open_library(lt: Any, device: CudaDevice, stack: ExitStack) -> CublasLtLibr
         raise Unsupported(f"cuBLASLt: {get_first_line(error)}") from None
     stack.callback(lt.destroy, handle)
     return CublasLtLibrary(handle, version, device.allocate(WORKSPACE_BYTES))
+
+
+class ProductRefused(RuntimeError):
+    """A product that cuBLASLt does not start; the message is its status."""
+
+
+def time_proposals(
+    device: CudaDevice, matmul: "Matmul", time_algorithm: Callable[[MatmulAlgorithm], int], seconds: float
+) -> tuple[list[tuple[int, MatmulAlgorithm]], list[str]]:
+    """Times the library's proposals in order, and skips those that it or the driver refuses.
+
+    Args:
+        device: Device of the product.
+        matmul: Product whose proposals are timed.
+        time_algorithm: Returns the nanoseconds of an algorithm.
+        seconds: Time after which no more are tried, once one has run.
+
+    Returns:
+        Nanoseconds and algorithm of each that ran, and the status of each that did not.
+
+    Raises:
+        Unsupported: None of them runs.
+        CudaError: The device does not work any more.
+    """
+    times, refused, started = list[tuple[int, MatmulAlgorithm]](), list[str](), time.monotonic()
+    for algorithm in matmul.list_algorithms():
+        try:
+            times.append((time_algorithm(algorithm), algorithm))
+        except (ProductRefused, CudaError) as error:
+            device.synchronize()
+            refused.append(str(error))
+        if times and time.monotonic() - started > seconds:
+            break
+    if not times:
+        raise Unsupported(f"cuBLASLt refuses all {len(refused)} of its proposals: {refused[0]}")
+    return times, refused
+
+
+def describe_proposals(tried: int, refused: list[str]) -> str:
+    """Returns how many proposals were timed, and why others were not."""
+    text = f"fastest of {tried} proposed"
+    return f"{text}, {len(refused)} refused ({', '.join(sorted(set(refused)))})" if refused else text
 
 
 class Matmul:
@@ -172,27 +216,30 @@ class Matmul:
     ) -> None:
         """Enqueues one product of the matrices at these addresses on the device's stream.
 
-        Beta applies to the matrix at ``added``, or to the previous result.
+        Beta applies to the matrix at ``added``, or to the previous result. Raises :class:`ProductRefused`.
         """
         first, second, result = self._layouts
-        self._lt.matmul(
-            self._handle,
-            self._operation,
-            self._alpha.ctypes.data,
-            b,
-            first,
-            a,
-            second,
-            self._beta.ctypes.data,
-            c if added is None else added,
-            result,
-            c,
-            result,
-            algorithm.address,
-            self._workspace,
-            WORKSPACE_BYTES,
-            self._stream,
-        )
+        try:
+            self._lt.matmul(
+                self._handle,
+                self._operation,
+                self._alpha.ctypes.data,
+                b,
+                first,
+                a,
+                second,
+                self._beta.ctypes.data,
+                c if added is None else added,
+                result,
+                c,
+                result,
+                algorithm.address,
+                self._workspace,
+                WORKSPACE_BYTES,
+                self._stream,
+            )
+        except (self._lt.cuBLASLtError, RuntimeError) as error:
+            raise ProductRefused(get_first_line(error)) from None
 
     def _set_attribute(self, attribute: Any, value: np.generic) -> None:  # noqa: ANN401
         held = np.array([value])

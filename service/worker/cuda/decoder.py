@@ -1,5 +1,6 @@
 """Shared parts of decoding and training of a small decoder: its arrays, kernels and products."""
 
+import math
 from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any
@@ -10,7 +11,13 @@ from service.protocol.work.training import DecodeLoopWork, TrainingStepWork
 from service.worker.benchmark import MeasurementFacts, Unsupported
 from service.worker.cuda import numbers
 from service.worker.cuda.bindings import list_versions
-from service.worker.cuda.cublaslt import KINDS, Matmul, MatmulAlgorithm, MatrixProduct
+from service.worker.cuda.cublaslt import (
+    KINDS,
+    Matmul,
+    MatmulAlgorithm,
+    MatrixProduct,
+    time_proposals,
+)
 from service.worker.cuda.device import THREADS, CudaDevice, run_kernel
 from service.worker.decoder import compute_rotary_angles, generate_tokens, get_table_number, list_matrices
 
@@ -79,6 +86,13 @@ class CudaDecoder:
         self.device.to_host(held, address)
         return (numbers.decode_bf16(held) if self.work.dtype == "bf16" else held).astype(np.float64)
 
+    def read_weights(self, number: int, first: int, count: int) -> np.ndarray[Any, Any]:
+        """Reads weights of a matrix or of the embedding table by its number among the arrays, as fp32."""
+        address = [*self.weights.values(), self.table][number]
+        held = np.empty(count, STORED[self.work.dtype])
+        self.device.to_host(held, address + first * self.width)
+        return numbers.decode_bf16(held) if self.work.dtype == "bf16" else held
+
     def build_element_launch(self, name: str, elements: int, *arguments: int) -> QueueLaunch:
         """Builds a launch with a thread an element."""
         return self._build_launch(name, -(-elements // THREADS), *arguments)
@@ -102,11 +116,13 @@ class CudaDecoder:
         if shape not in self._products:
             matmul = Matmul(self.device, shape, self._stack, self._first)
             self._first = self._first or matmul
-            times = [
-                (self._time_algorithm(matmul, algorithm, a, b, c), place, algorithm)
-                for place, algorithm in enumerate(matmul.list_algorithms())
-            ]
-            self._products[shape] = matmul, min(times)[2]
+            times, _ = time_proposals(
+                self.device,
+                matmul,
+                lambda algorithm: self._time_algorithm(matmul, algorithm, a, b, c),
+                math.inf,
+            )
+            self._products[shape] = matmul, min(times, key=lambda pair: pair[0])[1]
         matmul, algorithm = self._products[shape]
         return lambda: matmul.enqueue_product(algorithm, a, b, c, added)
 

@@ -288,7 +288,7 @@ def open_device(index: int | None) -> Iterator[CudaDevice]:
     driver = load_driver()
     number = find_device_number(driver, index)
     with ExitStack() as stack:
-        context = check_status(driver.cuDevicePrimaryCtxRetain(number))
+        context = _retain_context(driver, number)
         stack.callback(driver.cuDevicePrimaryCtxRelease, number)
         check_status(driver.cuCtxSetCurrent(context))
         device = CudaDevice(driver, number, context, stack)
@@ -298,6 +298,16 @@ def open_device(index: int | None) -> Iterator[CudaDevice]:
             # Queued work uses memory that is about to be freed; another device may have been used last.
             driver.cuCtxSetCurrent(context)
             driver.cuCtxSynchronize()
+
+
+def _retain_context(driver: Any, number: Any) -> Any:  # noqa: ANN401
+    """Returns the primary context; raises :class:`Unsupported` if this process may not have one."""
+    results = driver.CUresult
+    status, context = driver.cuDevicePrimaryCtxRetain(number)
+    if status in (results.CUDA_ERROR_DEVICE_UNAVAILABLE, results.CUDA_ERROR_NOT_PERMITTED):
+        raise Unsupported(f"{status.name}: compute mode or operator keep this process off the device")
+    check_status((status,))
+    return context
 
 
 def select_indices(index: int | None, count: int, *, all_of_them: bool = False) -> list[int]:

@@ -41,7 +41,10 @@ def array(address, dtype, size):
 
 
 class FakeLt:
-    """Products of column-major matrices. ``names`` and ``microseconds`` of its algorithms are a test's."""
+    """Products of column-major matrices; how long its algorithms take, and what it refuses, is a test's.
+
+    ``refused`` has the status of proposals that do not run after all.
+    """
 
     class cuBLASLtError(Exception):  # noqa: N801
         pass
@@ -49,7 +52,7 @@ class FakeLt:
     class MatmulDescAttribute(IntEnum):
         TRANSA = 3
         TRANSB = 4
-        FAST_ACCUM = 18
+        FAST_ACCUM = 25
 
     class MatrixLayoutAttribute(IntEnum):
         BATCH_COUNT = 5
@@ -74,6 +77,8 @@ class FakeLt:
         self.states = [0, 0, 0]
         self.products = []
         self.refuses = False
+        self.refused = {}
+        self.supports = True
         self.spoils = lambda product: product
         self.queue = lambda _, work: work()
 
@@ -124,6 +129,8 @@ class FakeLt:
     def matmul_algo_get_heuristic(self, handle, operation, a, b, c, d, preference, most, results, returned):
         for number in (handle, operation, a, b, c, d, preference):
             assert number in self.objects
+        if not self.supports:
+            raise self.cuBLASLtError("CUBLAS_STATUS_NOT_SUPPORTED (15)")
         found = array(results, RESULT, most)
         for place, state in enumerate(self.states):
             found[place]["algo"]["data_"][0] = place
@@ -144,6 +151,8 @@ class FakeLt:
         assert workspace_size > 0 < workspace
         assert stream
         what, place = self.objects[operation], int(array(algorithm, "u8", 1)[0])
+        if place in self.refused:
+            raise self.cuBLASLtError(self.refused[place])
         factors = [array(each, STORED[what.scale], 1)[0] for each in (alpha, beta)]
 
         def work():

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 #include <dlfcn.h>
+#include <unistd.h>
 
 typedef unsigned long long u64;
 typedef void (*Run)(unsigned, unsigned, const u64*);
@@ -58,7 +59,11 @@ static double microseconds(const std::string& name, double otherwise) {
     return facts.count(name) ? std::atof(facts[name].c_str()) : otherwise;
 }
 
-int cuInit(unsigned) { return facts.count("cuInit") ? std::atoi(facts["cuInit"].c_str()) : 0; }
+int cuInit(unsigned) {
+    // A process of its own is told by its environment.
+    const char* told = std::getenv("FAKE_DRIVER_INIT");
+    return facts.count("cuInit") ? std::atoi(facts["cuInit"].c_str()) : told ? std::atoi(told) : 0;
+}
 // NVRTC asks for a table of the driver's; one of no entries has nothing for it.
 int cuGetExportTable(const void** table, const void*) {
     static const u64 none[8] = {sizeof(u64)};
@@ -95,6 +100,7 @@ int cuDeviceGetAttribute(int* value, int which, int) {
     return 0;
 }
 int cuDevicePrimaryCtxRetain(void** context, int device) {
+    if (const int refused = facts.count("retain") ? std::atoi(facts["retain"].c_str()) : 0) return refused;
     *context = std::malloc(1);
     alive.insert(*context);
     owners[*context] = device;
@@ -144,7 +150,10 @@ int cuEventRecord(void* event, void* stream) {
     note("record");
     return 0;
 }
-int cuEventSynchronize(void*) { return facts.count("sync_event") ? std::atoi(facts["sync_event"].c_str()) : 0; }
+int cuEventSynchronize(void*) {
+    while (facts.count("hang")) pause();
+    return facts.count("sync_event") ? std::atoi(facts["sync_event"].c_str()) : 0;
+}
 int cuEventElapsedTime(float* ms, void* start, void* stop) {
     *ms = (float)((((Event*)stop)->at - ((Event*)start)->at) / 1000);
     return 0;

@@ -8,6 +8,15 @@ import pynvml as real
 UNSUPPORTED = object()
 
 
+MOVED = (
+    "NVML_FI_DEV_CLOCKS_EVENT_REASON_SW_THERM_SLOWDOWN",
+    "NVML_FI_DEV_CLOCKS_EVENT_REASON_HW_THERM_SLOWDOWN",
+    "NVML_FI_DEV_CLOCKS_EVENT_REASON_HW_POWER_BRAKE_SLOWDOWN",
+)
+POWER_SMOOTHING = range(251, 274)
+"""Numbers of power smoothing, of which these counters have three: the first in drivers 575 to 580.65."""
+
+
 class EachDevice(list):
     """An answer of its own for each device, in their order."""
 
@@ -20,6 +29,7 @@ class FakeNvml:
     def __init__(self, **answers):
         self.answers = {
             "nvmlDeviceGetCount": 1,
+            "nvmlSystemGetDriverVersion": "580.159.03",
             "nvmlDeviceGetPciInfo": SimpleNamespace(
                 busId=b"00000000:17:00.0", pciDeviceId=0x233510DE, pciSubSystemId=0x18BE10DE
             ),
@@ -45,15 +55,29 @@ class FakeNvml:
         return [self._field(number) for number in wanted]
 
     def _field(self, number):
-        names = {getattr(real, name): name for name in self.fields}
-        if number not in names:
+        name = self._name(number)
+        if name is None and number in POWER_SMOOTHING:
+            value = SimpleNamespace(uiVal=1)
+            return SimpleNamespace(
+                nvmlReturn=real.NVML_SUCCESS, valueType=real.NVML_VALUE_TYPE_UNSIGNED_INT, value=value
+            )
+        if name not in self.fields:
             return SimpleNamespace(nvmlReturn=real.NVML_ERROR_NOT_SUPPORTED, valueType=0, value=None)
-        value = self.fields[names[number]]
+        value = self.fields[name]
         return SimpleNamespace(
             nvmlReturn=real.NVML_SUCCESS,
             valueType=real.NVML_VALUE_TYPE_UNSIGNED_LONG_LONG,
             value=SimpleNamespace(ullVal=value() if callable(value) else value),
         )
+
+    def _name(self, number):
+        """What a number means to a driver of this version."""
+        major, minor, *_ = map(int, self.answers["nvmlSystemGetDriverVersion"].split("."))
+        first = 251 if (575, 0) <= (major, minor) < (580, 82) else 269
+        if number in POWER_SMOOTHING:
+            is_there = major >= 575 and first <= number < first + 3
+            return MOVED[number - first] if is_there else None
+        return {getattr(real, name): name for name in self.fields if name not in MOVED}.get(number)
 
     def __getattr__(self, name):
         found = getattr(real, name)

@@ -66,12 +66,15 @@ def library(file):
     return found
 
 
+def built_driver():
+    """The library of a CUDA driver, under the name by which the bindings look for theirs."""
+    return _built("driver", DRIVER.read_text(), link=("-Wl,-soname,libcuda.so.1",))
+
+
 @cache
 def driver():
-    """A CUDA driver whose device is this processor, under the name by which the bindings look for theirs."""
-    source = DRIVER.read_text()
-    built = _built("driver", source, link=("-Wl,-soname,libcuda.so.1",))
-    found = ctypes.CDLL(str(built))
+    """A CUDA driver whose device is this processor."""
+    found = ctypes.CDLL(str(built_driver()))
     found.fake_journal.restype = ctypes.c_char_p
     found.fake_memory.argtypes = [ctypes.c_uint64]
     found.fake_advance.argtypes = [ctypes.c_double]

@@ -74,7 +74,7 @@ def test_fp32_that_went_through_tf32_does_not_pass(lt):
         lt._matrix = lambda *arguments: _tf32(real(*arguments))
         correctness = timed.check()
         assert not correctness.passed
-        assert correctness.largest_error < gemm.TOLERANCES["tf32"]
+        assert correctness.largest_error < gemm.compute_tolerance("tf32", 1024)
 
 
 def test_a_product_that_is_not_written_does_not_pass(lt, monkeypatch):
@@ -93,6 +93,57 @@ def test_the_fastest_of_the_proposals_is_taken(lt):
         lt.products.clear()
         assert timed.execute(4) == 280_000
         assert [place for place, *_ in lt.products] == [3] * 4
+
+
+def test_a_proposal_that_does_not_run_is_skipped_with_its_status(lt):
+    lt.microseconds, lt.refused = [100, 10, 70], {1: "CUBLAS_STATUS_NOT_SUPPORTED (15)\nand more"}
+    with product() as timed:
+        assert timed.facts.algorithm.startswith("algorithm 20, ")
+        assert timed.facts.algorithm.endswith(
+            "fastest of 2 proposed, 1 refused (CUBLAS_STATUS_NOT_SUPPORTED (15))"
+        )
+        assert timed.check().passed
+
+
+def test_a_product_whose_proposals_all_fail_is_unsupported(lt):
+    lt.refused = dict.fromkeys(range(3), "CUBLAS_STATUS_EXECUTION_FAILED (13)")
+    with (
+        pytest.raises(Unsupported, match=r"^cuBLASLt refuses all 3 of its proposals: CUBLAS_STATUS_EXEC"),
+        product(),
+    ):
+        pass
+
+
+def test_a_device_that_fails_is_no_refused_proposal(lt, driver):
+    lt.refused = {0: "CUBLAS_STATUS_EXECUTION_FAILED (13)"}
+    driver.fact("sync", 719)
+    with pytest.raises(bindings.CudaError, match="CUDA_ERROR_LAUNCH_FAILED"), product():
+        pass
+    driver.fact("sync", 0)
+
+
+def test_the_bytes_of_a_library_are_read_whichever_proposal_runs(lt, fake_nvml):
+    lt.refused = {0: "CUBLAS_STATUS_NOT_SUPPORTED (15)"}
+    fake_nvml.answers["nvmlDeviceGetComputeRunningProcesses"] = [process(used=600 * MIB)]
+    fake_nvml.answers["nvmlDeviceGetMemoryInfo"] = lambda: type("Info", (), {"used": 0})
+    work = asked("context_memory", metric="bytes", with_library=True)
+    with PREPARE["context_memory"](work, SEED, 0) as reading:
+        assert reading.read() == [600.0 * MIB]
+    assert [place for place, *_ in lt.products] == [1]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_what_passes_grows_with_the_square_root_of_the_depth(dtype):
+    shallow, deep, deepest = (gemm.compute_tolerance(dtype, depth) for depth in (1024, 4096, 16384))
+    assert deepest - deep == pytest.approx(2 * (deep - shallow))
+    assert (deepest > deep) is (dtype != "int8")
+
+
+def test_what_passes_is_beyond_what_is_expected_and_far_below_an_error():
+    # 0.051 to 0.054 was computed for sums of 14 bits, and a hundredth of the depth left out is 0.4 off.
+    assert 0.054 * 1.5 < gemm.compute_tolerance("fp8_e4m3", 16_384) < 0.4 / 3
+    # Not so far that fp32 may go through TF32, which is 4e-4 off at least, at any depth of the suites.
+    assert gemm.compute_tolerance("fp32", 65_536) < 4e-4
 
 
 def test_the_search_ends_when_its_time_is_over(lt, monkeypatch):

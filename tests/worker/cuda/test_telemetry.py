@@ -1,6 +1,7 @@
 """A device over a window: spreads of readings, differences of counters, and gaps for what it does not say."""
 
 import time
+from types import SimpleNamespace
 
 import pynvml
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from service.protocol.results import ReadingSpread
 from service.worker import telemetry
 from service.worker.telemetry import REASONS, watch
-from tests.worker.cuda.fake_nvml import process
+from tests.worker.cuda.fake_nvml import MOVED, POWER_SMOOTHING, process
 
 
 class Rising:
@@ -80,6 +81,58 @@ def test_what_a_device_does_not_report_is_a_gap_and_never_a_zero(fake_nvml):
         "throttle_reasons", *(f"throttle_seconds/{name}" for name in telemetry.THROTTLE_COUNTERS),
     }  # fmt: skip
     assert {gap.code for gap in window.gaps} == {"not-supported"}
+
+
+def throttled(window):
+    return window.telemetry.throttle_seconds.model_dump(mode="json")
+
+
+@pytest.mark.parametrize("driver", ["575.57.08", "580.65.06", "580.82.07", "580.159.03", "615.71"])
+def test_counters_are_asked_by_the_numbers_of_the_driver(fake_nvml, driver):
+    """Whatever the numbers of the bindings, which are of one version."""
+    fake_nvml.answers["nvmlSystemGetDriverVersion"] = driver
+    fake_nvml.fields = {name: Rising(0, 10**9 * (place + 1)) for place, name in enumerate(MOVED)}
+    with watch(0) as window:
+        pass
+    assert throttled(window) == {"sw_thermal": 1.0, "hw_thermal": 2.0, "hw_power_brake": 3.0}
+
+
+@pytest.mark.parametrize("driver", ["550.54.15", "570.86.10", "580.76.05", "unknown"])
+def test_a_driver_without_a_known_number_of_a_counter_is_not_asked(fake_nvml, monkeypatch, driver):
+    fake_nvml.answers["nvmlSystemGetDriverVersion"] = driver
+    asked = []
+
+    def answer(_, numbers):
+        asked.extend(numbers)
+        return [SimpleNamespace(nvmlReturn=pynvml.NVML_ERROR_NOT_SUPPORTED)]
+
+    monkeypatch.setattr(fake_nvml, "nvmlDeviceGetFieldValues", answer)
+    with watch(0) as window:
+        pass
+    assert not set(asked) & set(POWER_SMOOTHING)
+    codes = {gap.pointer.rpartition("/")[2]: gap.code for gap in window.gaps}
+    assert {codes[name] for name in ("sw_thermal", "hw_thermal", "hw_power_brake")} == {"no-field-number"}
+
+
+def test_a_counter_of_another_type_is_another_field(fake_nvml, monkeypatch):
+    """As a driver that has moved its fields once more would answer."""
+    monkeypatch.setattr(fake_nvml, "_name", lambda _: None)
+    with watch(0) as window:
+        pass
+    codes = {gap.pointer.rpartition("/")[2]: gap.code for gap in window.gaps}
+    assert codes["sw_thermal"] == "wrong-type"
+    assert throttled(window) == {}
+
+
+def test_a_reading_that_is_not_permitted_says_so(fake_nvml):
+    def refused():
+        raise pynvml.NVMLError(pynvml.NVML_ERROR_NO_PERMISSION)
+
+    fake_nvml.answers["nvmlDeviceGetTotalEccErrors"] = refused
+    with watch(0) as window:
+        pass
+    codes = {gap.pointer.rpartition("/")[2]: gap.code for gap in window.gaps}
+    assert codes["ecc_corrected"] == "no-permission"
 
 
 def test_energy_of_a_short_window_is_left_out(fake_nvml):

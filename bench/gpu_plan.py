@@ -1,0 +1,219 @@
+"""`make gpu-first-contact` and its sisters: everything out of a GPU that is there for half an hour.
+
+Each step ends by itself within its time. Called again, it measures what has no record yet, then what failed.
+It leaves a folder and one archive of it: records, logs, answers of `nvidia-smi -q` from before and after,
+`comparison.json`, and `page.md`, which says what the step showed and what it did not.
+"""
+
+import argparse
+import fnmatch
+import importlib
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from bench import gpu_kit, gpu_suite
+
+SMI_SECONDS = 4.0
+FOLDER = Path("gpu-plan")
+
+
+class Step(NamedTuple):
+    """One command of the plan: benchmarks of a suite by name, each measured once and briefly."""
+
+    title: str
+    limit_seconds: float
+    """Seconds after which it has ended."""
+    names: tuple[str, ...]
+    sampling: dict[str, float]
+    suite: str = "gpu-standard"
+    left_out: tuple[str, ...] = ("*_sustained",)
+    compares: bool = False
+    """True if products and copies are timed through PyTorch too."""
+
+
+STEPS = {
+    "first-contact": Step(
+        "One benchmark of every kind and format: does the library take the call, is the result right",
+        510.0, ("*",), {"warmup_seconds": 0.5, "least_seconds": 0.2, "most_seconds": 1.0},
+        left_out=("*_sustained", "power.*", "tool.*"),
+    ),
+    "proof": Step(
+        "Correctness and bias: products, copies and attention, beside each other and PyTorch",
+        300.0,
+        (
+            "gemm.*", "hbm.read", "hbm.copy", "attention.*", "gemm_shape.bf16_512x512x512",
+            "gemm_shape.bf16_1536x1536x1536", "gemm_skinny.bf16_m1", "gemm_skinny.fp8_m16", "cache.read",
+            "launch.graph",
+        ),
+        {"warmup_seconds": 1.0, "least_seconds": 0.5, "most_seconds": 2.0},
+        compares=True,
+    ),
+    "figures": Step(
+        "Constants that a calibration is drawn of",
+        510.0,
+        (
+            "gemm.*", "gemm_shape.*", "gemm_skinny.*", "hbm.read", "hbm.write", "hbm.copy*", "hbm.triad",
+            "link.h2d", "link.d2h", "attention.prefill_flash", "attention.prefill_cudnn", "launch.*",
+            "memory.*", "host.copy", "storage.*",
+        ),
+        {"warmup_seconds": 1.0, "least_seconds": 0.5, "most_seconds": 3.0},
+    ),
+    "power": Step(
+        "Power when idle, with a context and under loads, in windows of 20 s",
+        360.0, ("power.*",), {}, suite="gpu-deep", left_out=(),
+    ),
+}  # fmt: skip
+BRIEF = {"window_seconds": 20.0, "settle_seconds": 15.0}
+"""Window of a reading of power; the benchmark has another name than that of the suite."""
+
+
+def planned_suite(name: str) -> Any:  # noqa: ANN401  # imported where its packages are
+    """Returns the benchmarks of a step as a suite."""
+    step, suite = STEPS[name], gpu_suite.suite_of(STEPS[name].suite)
+    benchmarks = [briefly(one, step.sampling) for one in suite.benchmarks if is_chosen(one, step)]
+    return suite.model_copy(
+        update={"id": f"gpu-{name}", "version": 1, "title": step.title, "benchmarks": benchmarks}
+    )
+
+
+def is_chosen(benchmark: Any, step: Step) -> bool:  # noqa: ANN401
+    """Returns true for a benchmark of one GPU that a step names."""
+    wanted, left_out = (
+        any(fnmatch.fnmatch(benchmark.name, name) for name in names) for names in (step.names, step.left_out)
+    )
+    return wanted and not (left_out or benchmark.concurrent or benchmark.work.is_joint)
+
+
+def briefly(benchmark: Any, sampling: dict[str, float]) -> Any:  # noqa: ANN401
+    """Returns a benchmark that is measured by one process and in less time."""
+    if benchmark.work.kind == "power":
+        work = benchmark.work.model_copy(update=BRIEF)
+        return benchmark.model_copy(update={"name": f"{benchmark.name}_brief", "work": work, "windows": []})
+    rule = benchmark.sampling.model_copy(update={**sampling, "most_warmup_seconds": 0.0})
+    return benchmark.model_copy(update={"repeats": 1, "sampling": rule})
+
+
+def recorded(folder: Path) -> dict[str, list[Any]]:
+    """Returns the records of each benchmark of a step, from the last call that measured it."""
+    found: dict[str, list[Any]] = {}
+    for number in range(1, len(list(folder.glob("run-*"))) + 1):
+        found |= gpu_suite.records(folder / f"run-{number}")
+    return found
+
+
+def save_smi(file: Path) -> None:
+    """Writes what `nvidia-smi -q` says, or why it says nothing."""
+    try:
+        said = subprocess.run(
+            [shutil.which("nvidia-smi") or "nvidia-smi", "-q"],
+            capture_output=True, text=True, check=False, timeout=SMI_SECONDS,
+        )  # fmt: skip
+        file.write_text(said.stdout + said.stderr)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        file.write_text(f"{error}\n")
+
+
+def measure_rest(folder: Path, suite: Any, seconds: float) -> str | None:  # noqa: ANN401
+    """Measures what has no record yet, then what failed; returns what ended it early."""
+    states = {name: records[0].status for name, records in recorded(folder).items()}
+    rest = [one for one in suite.benchmarks if states.get(one.name) not in ("ok", "unsupported")]
+    rest.sort(key=lambda one: one.name in states)
+    if not rest:
+        return None
+    run = folder / f"run-{len(list(folder.glob('run-*'))) + 1}"
+    run.mkdir(parents=True)
+    save_smi(run / "nvidia-smi-before.txt")
+    try:
+        measure = importlib.import_module("bench.gpu_measure").measure
+        return measure(suite.model_copy(update={"benchmarks": rest}), run, seconds)
+    finally:
+        save_smi(run / "nvidia-smi-after.txt")
+
+
+def page(name: str, device: str, suite: Any, comparison: dict[str, Any]) -> Iterator[str]:  # noqa: ANN401
+    """Returns the lines of what a step showed and did not."""
+    rows, names = comparison["benchmarks"], [one.name for one in suite.benchmarks]
+    figures = [row for row in rows if "figure" in row]
+    missing = [each for each in names if each not in {row["name"] for row in rows}]
+    yield f"# gpu-{name}: {STEPS[name].title}"
+    yield ""
+    yield f"{device}, {datetime.now(UTC):%Y-%m-%d %H:%M} UTC."
+    yield f"{len(figures)} of {len(names)} benchmarks have a figure."
+    for title, lines in (
+        ("Figures", list(gpu_suite.table(figures, []))),
+        ("Beside what bounds them", list(gpu_suite.table([], [], comparison["ceilings"]))),
+        ("Beside PyTorch", list(gpu_suite.table([], comparison.get("torch") or []))),
+        ("Without a figure", list(gpu_suite.table([row for row in rows if "figure" not in row], []))),
+        ("Not measured yet: call the command again", missing),
+        ("Ended early", [text for text in (comparison["ended"], comparison.get("torch_ended")) if text]),
+    ):
+        if lines:
+            yield from ("", f"## {title}", "", "```", *lines, "```")
+
+
+def run_step(name: str, folder: Path, limit: float) -> int:
+    """Runs a step, or what is left of it. Returns 1 where something failed or is missing."""
+    step, suite = STEPS[name], planned_suite(name)
+    ends_at = time.monotonic() + limit - gpu_suite.ENDING_SECONDS
+    device = gpu_suite.device_name()
+    known = gpu_suite.catalogued(device)
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        kept_back = gpu_suite.COMPARISON_SECONDS if step.compares else 0.0
+        ended = measure_rest(folder, suite, ends_at - time.monotonic() - kept_back)
+        found = recorded(folder)
+        rows = [gpu_suite.row(*item, known and known["id"]) for item in found.items()]
+        comparison = {"device": device, "accelerator_id": known and known["id"], "ended": ended}
+        comparison |= {"benchmarks": rows, "ceilings": gpu_suite.ceilings(found, known)}
+        gpu_suite.write_comparison(folder, comparison)
+        if step.compares:
+            pairs, torch_ended = gpu_suite.against_torch(folder, list(found), ends_at - time.monotonic())
+            comparison |= {"torch": pairs, "torch_ended": torch_ended}
+            gpu_suite.write_comparison(folder, comparison)
+            comparison["torch"] = gpu_suite.verdicts(pairs)
+            gpu_suite.write_comparison(folder, comparison)
+        text = "\n".join(page(name, device, suite, comparison)) + "\n"
+        (folder / "page.md").write_text(text)
+    finally:
+        print(f"all of it is in {gpu_suite.archived(folder)}")
+    print(text)
+    return int(not is_whole(suite, comparison))
+
+
+def is_whole(suite: Any, comparison: dict[str, Any]) -> bool:  # noqa: ANN401
+    """Returns true if every benchmark was tried, none failed, and PyTorch is not faster than it may be."""
+    states = {row["name"]: row["status"] for row in comparison["benchmarks"]}
+    return (
+        all(states.get(one.name) in ("ok", "unsupported") for one in suite.benchmarks)
+        and not comparison["ended"]
+        and not comparison.get("torch_ended")
+        and all(pair["passed"] for pair in comparison.get("torch") or [])
+    )
+
+
+def main() -> int:
+    """Runs one step. Returns 1 after a failure, 2 if nothing could run."""
+    parser = argparse.ArgumentParser(prog="gpu-plan", description=__doc__.splitlines()[0])
+    parser.add_argument("step", choices=STEPS)
+    parser.add_argument("--out", type=Path, help="folder of the step, by default below gpu-plan/")
+    parser.add_argument("--limit", type=float, help="seconds after which it ends")
+    parser.add_argument("--kit", type=Path, default=gpu_kit.KIT, help="folder of carried wheels")
+    options = parser.parse_args()
+    gpu_kit.use(options.kit)
+    try:
+        gpu_suite.demand(gpu_suite.missing())
+        limit = options.limit or STEPS[options.step].limit_seconds
+        return run_step(options.step, options.out or FOLDER / options.step, limit)
+    except gpu_suite.MissingDependency as error:
+        print(f"gpu-{options.step}: {error}", file=sys.stderr)
+        return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,100 @@
+"""A process that measures on stand-ins of driver, NVML and cuBLASLt, which fail as ``FAKE_FAULT`` says."""
+
+import importlib
+import os
+import sys
+
+import pynvml
+
+from service.worker.child import list_devices, main, measure_task
+from service.worker.cuda import bindings, device
+from tests.worker.cuda import host_kernels
+from tests.worker.cuda.fake_cublaslt import CUBLAS, FakeLt
+from tests.worker.cuda.fake_nvml import MOVED, FakeNvml
+
+NOT_PERMITTED, UNKNOWN = b"800", b"999"
+
+
+def _refuse(status):
+    def refused():
+        raise pynvml.NVMLError(status)
+
+    return refused
+
+
+class Machine:
+    """The stand-ins; each fault is a method."""
+
+    def __init__(self):
+        self.driver = host_kernels.driver()
+        self.lt = FakeLt(lambda microseconds: self.driver.fake_advance(float(microseconds)))
+        self.nvml = FakeNvml(
+            nvmlSystemGetCudaDriverVersion=13000,
+            nvmlDeviceGetUUID="GPU-00000000",
+            nvmlDeviceGetName="NVIDIA H200",
+        )
+        self.nvml.fields = dict.fromkeys(MOVED, 7)
+
+    def nothing(self):
+        """Everything works."""
+
+    def refused_proposal(self):
+        self.lt.refused = {1: "CUBLAS_STATUS_NOT_SUPPORTED (15)"}
+
+    def refused_proposals(self):
+        self.lt.refused = dict.fromkeys(range(3), "CUBLAS_STATUS_NOT_SUPPORTED (15)")
+
+    def unsupported_type(self):
+        self.lt.supports = False
+
+    def little_memory(self):
+        self.driver.fake_memory(2**16)
+
+    def refused_reading(self):
+        self.nvml.answers["nvmlDeviceGetTotalEccErrors"] = _refuse(pynvml.NVML_ERROR_NO_PERMISSION)
+
+    def refused_context(self):
+        self.driver.fake_fact(b"retain", NOT_PERMITTED)
+
+    def lost_device(self):
+        self.driver.fake_fact(b"sync_event", UNKNOWN)
+        self.nvml.answers["nvmlDeviceGetTemperature"] = _refuse(pynvml.NVML_ERROR_GPU_IS_LOST)
+
+    def renumbered_field(self):
+        self.nvml.answers["nvmlSystemGetDriverVersion"] = "575.57.08"
+
+    def hang(self):
+        self.driver.fake_fact(b"hang", b"1")
+
+    def install(self):
+        """Make this process find the stand-ins."""
+        modules = importlib.import_module
+        found = {
+            "pynvml": self.nvml,
+            "nvmath.bindings.cublasLt": self.lt,
+            "nvmath.bindings.cublas": CUBLAS,
+        }
+        importlib.import_module = bindings.import_module = lambda name: found.get(name) or modules(name)
+        device.LEAST_FLUSH_BYTES = 2**20
+
+
+def _prepare():
+    machine = Machine()
+    getattr(machine, os.environ["FAKE_FAULT"])()
+    machine.install()
+
+
+def measure(given, words):
+    """What a worker's process does, on that machine."""
+    _prepare()
+    return measure_task(given, words)
+
+
+def inventory(given, words):
+    """What the machine has, as the worker lists it."""
+    _prepare()
+    return list_devices(given, words)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:], {"measure": measure, "inventory": inventory})

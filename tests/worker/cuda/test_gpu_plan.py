@@ -1,0 +1,182 @@
+"""The plan for half an hour of a GPU: what each step holds, how it ends and goes on, what it says."""
+
+import functools
+import json
+import re
+import shutil
+import subprocess
+import tarfile
+
+import pytest
+
+from bench import gpu_measure, gpu_plan, gpu_suite
+from service.worker.process import ChildProcesses
+from tests.worker.base import ROOT
+from tests.worker.cuda import host_kernels
+from tests.worker.cuda.test_faults import BOTH
+from tests.worker.cuda.test_faults import suite as small_suite
+from tests.worker.records import failed, measured, task
+
+MAKEFILE = (ROOT / "Makefile").read_text()
+
+
+@pytest.mark.parametrize("name", gpu_plan.STEPS)
+class TestSteps:
+    def test_it_is_over_in_its_time_were_every_benchmark_to_take_all_it_may(self, name):
+        step, suite = gpu_plan.STEPS[name], gpu_plan.planned_suite(name)
+        kept_back = gpu_suite.ENDING_SECONDS + (gpu_suite.COMPARISON_SECONDS if step.compares else 0.0)
+        assert sum(one.planned_seconds("cuda") for one in suite.benchmarks) < step.limit_seconds - kept_back
+        assert step.limit_seconds < 570
+
+    def test_make_gives_it_that_time(self, name):
+        command = [shutil.which("make"), "-n", f"gpu-{name}"]
+        shown = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+        limit = int(gpu_plan.STEPS[name].limit_seconds)
+        assert f"timeout --foreground --kill-after=15 {limit} python3 -m bench.gpu_plan {name}" in shown
+        assert f"--limit {limit} " in shown
+        assert f"\ngpu-{name}: ## " in MAKEFILE
+
+    def test_one_gpu_is_enough(self, name):
+        benchmarks = gpu_plan.planned_suite(name).benchmarks
+        assert benchmarks
+        assert not any(one.concurrent or one.work.is_joint for one in benchmarks)
+
+
+def test_all_steps_are_over_in_half_an_hour():
+    assert sum(step.limit_seconds for step in gpu_plan.STEPS.values()) <= 1800
+
+
+def test_the_first_contact_is_as_broad_as_the_standard_suite():
+    first = {one.work.kind for one in gpu_plan.planned_suite("first-contact").benchmarks}
+    standard = gpu_suite.suite_of("gpu-standard").benchmarks
+    alone = {one.work.kind for one in standard if not one.work.is_joint and not one.concurrent}
+    assert alone - first == {"power", "external_tool"}
+    dtypes = {one.work.dtype for one in standard if one.work.kind == "gemm"}
+    assert dtypes == {
+        one.work.dtype
+        for one in gpu_plan.planned_suite("first-contact").benchmarks
+        if one.work.kind == "gemm"
+    }
+
+
+def test_a_shorter_reading_of_power_has_a_name_of_its_own():
+    names = [one.name for one in gpu_plan.planned_suite("power").benchmarks]
+    assert names[0] == "power.idle_brief"
+    suite = gpu_suite.suite_of("gpu-deep")
+    assert not {one.name for one in suite.benchmarks} & set(names)
+
+
+@pytest.fixture
+def machine(monkeypatch, tmp_path):
+    """A device on which a call measures some benchmarks: those in `works`, until `ends` says so."""
+
+    class Machine:
+        fails, ends, asked, limits = set(), 99, [], []
+
+    def measure(suite, folder, seconds):
+        Machine.limits.append(seconds)
+        (folder / "records").mkdir(parents=True)
+        Machine.asked = [one.name for one in suite.benchmarks]
+        for one in suite.benchmarks[: Machine.ends]:
+            done = task(benchmark=one, suite_id=suite.id, device="cuda", accelerator_index=0)
+            record = failed(done) if one.name in Machine.fails else measured(done)
+            (folder / "records" / f"{one.name}-1.json").write_bytes(record.to_json())
+        return "stopped after 9 s" if Machine.ends < len(suite.benchmarks) else None
+
+    monkeypatch.setattr(gpu_suite, "device_name", lambda: "NVIDIA H200")
+    monkeypatch.setattr(gpu_suite, "against_torch", lambda *_: (None, None))
+    monkeypatch.setattr(gpu_measure, "measure", measure)
+    smi = tmp_path / "bin" / "nvidia-smi"
+    smi.parent.mkdir()
+    smi.write_text("#!/bin/sh\necho answers to $1\n")
+    smi.chmod(0o700)
+    monkeypatch.setenv("PATH", str(smi.parent), prepend=":")
+    return Machine
+
+
+def archived(folder):
+    with tarfile.open(folder.with_name(f"{folder.name}.tar.gz")) as archive:
+        return set(archive.getnames())
+
+
+def test_a_step_leaves_all_of_it_in_one_archive(machine, tmp_path, capsys):
+    folder = tmp_path / "proof"
+    assert gpu_plan.run_step("proof", folder, 300.0) == 0
+    assert {
+        "proof/page.md", "proof/comparison.json", "proof/run-1/records/hbm.copy-1.json",
+        "proof/run-1/nvidia-smi-before.txt", "proof/run-1/nvidia-smi-after.txt",
+    } <= archived(folder)  # fmt: skip
+    assert (folder / "run-1" / "nvidia-smi-after.txt").read_text() == "answers to -q\n"
+    page = (folder / "page.md").read_text()
+    assert page in capsys.readouterr().out
+    assert "23 of 23 benchmarks have a figure." in page
+    assert "## Not measured yet" not in page
+    assert machine.limits[0] == pytest.approx(300 - 10 - 50, abs=2)
+
+
+def test_a_second_call_goes_on_and_then_tries_again_what_failed(machine, tmp_path):
+    machine.ends, machine.fails = 3, {"power.idle_brief"}
+    folder = tmp_path / "power"
+    assert gpu_plan.run_step("power", folder, 360.0) == 1
+    names = machine.asked
+    page = (folder / "page.md").read_text()
+    assert "2 of 8 benchmarks have a figure." in page
+    assert "power.idle_brief" in page.partition("## Without a figure")[2].partition("##")[0]
+    assert names[5] in page.partition("## Not measured yet: call the command again")[2]
+    assert page.endswith("## Ended early\n\n```\nstopped after 9 s\n```\n")
+    machine.ends, machine.fails = 99, set()
+    assert gpu_plan.run_step("power", folder, 360.0) == 0
+    assert machine.asked == [*names[3:], "power.idle_brief"]
+    assert "8 of 8 benchmarks have a figure." in (folder / "page.md").read_text()
+    # A third call has nothing to measure, and says the same.
+    machine.asked = None
+    assert gpu_plan.run_step("power", folder, 360.0) == 0
+    assert machine.asked is None
+    assert {"power/run-1/records", "power/run-2/records"} <= archived(folder)
+
+
+def test_figures_are_kept_when_the_comparison_fails(machine, tmp_path, monkeypatch):
+    def fail(*_):
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(gpu_suite, "against_torch", fail)
+    with pytest.raises(ZeroDivisionError):
+        gpu_plan.run_step("proof", tmp_path / "proof", 300.0)
+    assert "proof/comparison.json" in archived(tmp_path / "proof")
+    assert len(json.loads((tmp_path / "proof" / "comparison.json").read_text())["benchmarks"]) == 23
+
+
+def test_a_slower_product_than_pytorch_s_fails_the_proof(machine, tmp_path, monkeypatch):
+    pair = {"name": "gemm.bf16", "kind": "gemm", "figure": 1.0, "torch_figure": 1.1, "call": "torch linear"}
+    monkeypatch.setattr(gpu_suite, "against_torch", lambda *_: ([pair], None))
+    assert gpu_plan.run_step("proof", tmp_path / "proof", 300.0) == 1
+    page = (tmp_path / "proof" / "page.md").read_text()
+    assert re.search(r"gemm\.bf16 +0\.9091 of torch linear: at least 98% of it: NO", page)
+
+
+def test_without_nvidia_smi_its_file_says_so(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    gpu_plan.save_smi(tmp_path / "smi.txt")
+    assert "nvidia-smi" in (tmp_path / "smi.txt").read_text()
+
+
+@pytest.mark.skipif(not shutil.which("g++"), reason="no g++ to run the kernels with")
+def test_a_step_measures_in_processes_from_the_first_look_to_its_page(tmp_path, monkeypatch):
+    """All of it but the driver and its libraries, which are stand-ins."""
+    host_kernels.driver()
+    monkeypatch.setenv("FAKE_FAULT", "refused_proposal")
+    monkeypatch.setenv("IRONLAW_WORKER_LOCK_FILE", str(tmp_path / "lock"))
+    monkeypatch.setattr(gpu_suite, "device_name", lambda: "NVIDIA H200")
+    monkeypatch.setattr(gpu_plan, "planned_suite", lambda _: small_suite(BOTH, 60.0))
+    monkeypatch.setattr(gpu_measure, "handle_stop_signals", lambda _: None)
+    stand_ins = functools.partial(ChildProcesses, module="tests.worker.cuda.failing")
+    monkeypatch.setattr(gpu_measure, "ChildProcesses", stand_ins)
+    assert gpu_plan.run_step("proof", tmp_path / "proof", 300.0) == 0
+    page = (tmp_path / "proof" / "page.md").read_text()
+    assert "NVIDIA H200, " in page
+    assert "2 of 2 benchmarks have a figure." in page
+    assert re.search(r"hbm\.copy +[\d.]+ GB/s", page)
+    assert re.search(r"hbm\.copy +[\d.]+ of the datasheet", page)
+    assert "gemm.bf16, repeat 2 of 2: ok" in (tmp_path / "proof" / "run-1" / "log.txt").read_text()
+    summary = json.loads((tmp_path / "proof" / "run-1" / "summary.json").read_text())
+    assert summary["inventory"]["accelerators"][0]["name"] == "NVIDIA H200"
