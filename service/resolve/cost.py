@@ -6,6 +6,7 @@ from service.planning.cost.terms import CostTerms, EgressTerms, StorageTerms
 from service.planning.hardware.cluster import Cluster
 from service.planning.notes import AnswerNotes
 from service.resolve.catalog import CatalogView
+from service.resolve.offer_warnings import warn_of_instance
 from service.resolve.prices import resolve_currencies, resolve_price
 from service.resolve.purchase import resolve_purchase
 from service.resolve.rental import resolve_rental
@@ -23,6 +24,8 @@ def resolve_cost_terms(
     rental = purchase = storage = egress = None
     if question.rental is not MISSING:
         rental = resolve_rental(question.rental, cluster.accelerator.id, catalog, notes)
+        if question.rental.offer_id is not MISSING:
+            warn_of_instance(notes, rental.devices_per_instance, cluster, "/rental/offer_id")
     if question.purchase is not MISSING:
         purchase = resolve_purchase(question.purchase, cluster, catalog, notes)
     if question.storage is not MISSING:

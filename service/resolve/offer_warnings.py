@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from datetime import date
 
 from service.planning.cost.prices import STALE_DAYS, age_days, is_early, is_expired, is_old, is_stale
+from service.planning.hardware.cluster import Cluster
 from service.planning.notes import AnswerNotes
 from service.resolve.catalog import KnownOffer
 
@@ -23,6 +24,17 @@ def warn_of_offer(
     """
     for code, detail in (*_list_date_warnings(offer, newest, on), *_list_doubt_warnings(offer, offers)):
         notes.warn(code, pointer, detail)
+
+
+def warn_of_instance(notes: AnswerNotes, size: int, cluster: Cluster, pointer: str) -> None:
+    """Warns of instances with fewer accelerators than the estimate joins by the links of a node."""
+    joined = min(cluster.accelerator_count, cluster.accelerators_per_node)
+    if size < joined:
+        detail = (
+            f"the offer rents instances of {size}, and the estimate joins {joined} accelerators by the links "
+            "of a node: whether the provider places them in one is not known"
+        )
+        notes.warn("OFFER_INSTANCE_SMALLER", pointer, detail)
 
 
 def warn_of_age(notes: AnswerNotes, as_of: str, pointer: str, *, on: date) -> None:

@@ -9,6 +9,7 @@ import pytest
 from service.planning.notes import AnswerNotes
 from service.resolve.catalog import KnownOffer
 from service.resolve.offer_warnings import warn_of_age, warn_of_offer
+from tests.asking import ask, codes, question, shipped
 
 TODAY = date(2026, 11, 22)
 OFFER = KnownOffer(
@@ -93,6 +94,30 @@ def test_spot_above_on_demand_of_the_same_instance_is_suspicious():
 )
 def test_another_instance_says_nothing_about_it(other):
     assert warned(OFFER, replace(CHEAPER, **other)) == {}
+
+
+@pytest.mark.parametrize(
+    ("devices", "per_node", "size", "is_warned"),
+    [
+        (4, 8, 1, True),
+        (16, 8, 4, True),
+        (4, 8, 4, False),
+        (4, 8, 8, False),
+        (1, 8, 1, False),
+        (64, 1, 1, False),
+    ],
+)
+def test_small_instances_are_not_joined_as_a_node_is(devices, per_node, size, is_warned):
+    offer = next(
+        offer
+        for offer in shipped().offers.values()
+        if (offer.accelerator_id, offer.purchase_option) == ("h100-sxm", "on_demand")
+        and offer.accelerator_count == size
+    )
+    asked = question("llama-3.1-8b", "h100-sxm", devices, sequence_length=4096, total_tokens=10**9)
+    asked["cluster"]["accelerators_per_node"] = per_node
+    answer = ask(shipped(), "cost", asked | {"rental": {"offer_id": offer.source["id"]}})
+    assert ("OFFER_INSTANCE_SMALLER" in codes(answer["warnings"])) == is_warned
 
 
 def test_a_date_that_is_no_day_has_no_age():
