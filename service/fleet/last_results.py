@@ -17,7 +17,8 @@ from service.fleet.words import (
     format_share,
     select_figure_scale,
 )
-from service.kit.reports.charts import ChartBar, ChartLabel, render_bars
+from service.kit.reports.charts.bars import ChartBar, render_bars
+from service.kit.reports.charts.drawing import ChartLabel
 from service.kit.reports.numbers import PERCENT
 from service.kit.reports.scaling import build_linear_axis
 

@@ -10,7 +10,8 @@ from service.fleet.last_results import FEWEST_DATED, name_nodes
 from service.fleet.words import format_change, format_figure, format_range, select_figure_scale
 from service.kit.database.engine import Reader
 from service.kit.http.html import format_moment
-from service.kit.reports.charts import ChartLabel, ChartMark, DatedFigure, render_dated_figures
+from service.kit.reports.charts.drawing import ChartLabel, ChartMark
+from service.kit.reports.charts.moments import DatedFigure, render_dated_figures
 from service.kit.reports.numbers import UnitScale
 from service.kit.reports.shapes import ReportChart, ReportTable
 

@@ -11,7 +11,8 @@ from markupsafe import Markup
 
 from service.formats.launch import TABLE, render_toml
 from service.kit.http.html import escape_invisible
-from service.kit.reports.charts import ChartLabel, ChartSeries, PlotAxis, SeriesPoint, render_series
+from service.kit.reports.charts.drawing import ChartLabel
+from service.kit.reports.charts.series import ChartSeries, PlotAxis, SeriesPoint, render_series
 from service.kit.reports.numbers import NOT_KNOWN, SECONDS, UnitScale, select_scale
 from service.kit.reports.scaling import build_point_axis
 from service.kit.reports.shapes import ReportChart, ReportTable

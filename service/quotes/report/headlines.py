@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from service.kit.locales import localize_number
-from service.kit.reports.charts import ChartBar, ChartLabel, ChartMark, render_bars
+from service.kit.reports.charts.bars import ChartBar, render_bars
+from service.kit.reports.charts.drawing import ChartLabel, ChartMark
 from service.kit.reports.numbers import NOT_KNOWN, TIMES, FormattedFigure, UnitScale, build_figure
 from service.kit.reports.scaling import build_doubling_axis
 from service.kit.reports.shapes import ReportChart, ReportTable

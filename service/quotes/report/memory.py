@@ -1,7 +1,8 @@
 """Section of the memory: the fullest device against its capacity."""
 
 from service.kit.locales import localize_number
-from service.kit.reports.charts import ChartBar, ChartLabel, ChartMark, render_bars, stack_bars
+from service.kit.reports.charts.bars import ChartBar, render_bars, stack_bars
+from service.kit.reports.charts.drawing import ChartLabel, ChartMark
 from service.kit.reports.numbers import (
     BYTES,
     PERCENT,

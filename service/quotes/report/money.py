@@ -3,7 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from service.kit.reports.charts import ChartBar, ChartLabel, render_bars, stack_bars
+from service.kit.reports.charts.bars import ChartBar, render_bars, stack_bars
+from service.kit.reports.charts.drawing import ChartLabel
 from service.kit.reports.numbers import (
     NOT_KNOWN,
     PERCENT,

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from service.kit.locales import format_count
-from service.kit.reports.charts import truncate_name
+from service.kit.reports.charts.drawing import truncate_name
 from service.kit.reports.numbers import TIMES, format_money, format_number, to_plain_words
 from service.kit.reports.shapes import ReportTable
 from service.quotes.report.names import RowNames

@@ -3,14 +3,9 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from service.kit.reports.charts import (
-    ChartBar,
-    ChartLabel,
-    RooflinePoint,
-    render_bars,
-    render_roofline,
-    stack_bars,
-)
+from service.kit.reports.charts.bars import ChartBar, render_bars, stack_bars
+from service.kit.reports.charts.drawing import ChartLabel
+from service.kit.reports.charts.roofline import RooflinePoint, render_roofline
 from service.kit.reports.numbers import (
     FLOPS_PER_SECOND,
     PERCENT,

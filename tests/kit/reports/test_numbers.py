@@ -5,16 +5,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from service.kit.reports.charts import (
-    ChartBar,
-    ChartLabel,
-    ChartMark,
-    DatedFigure,
-    render_bars,
-    render_dated_figures,
-    stack_bars,
-    truncate_name,
-)
+from service.kit.reports.charts.bars import ChartBar, render_bars, stack_bars
+from service.kit.reports.charts.drawing import ChartLabel, ChartMark, truncate_name
+from service.kit.reports.charts.moments import DatedFigure, render_dated_figures
 from service.kit.reports.numbers import (
     BYTES,
     KWH,

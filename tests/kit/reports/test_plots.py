@@ -2,17 +2,9 @@
 
 import pytest
 
-from service.kit.reports.charts import (
-    WIDTH,
-    ChartLabel,
-    ChartMark,
-    ChartSeries,
-    PlotAxis,
-    SeriesPoint,
-    TornadoBar,
-    render_series,
-    render_tornado,
-)
+from service.kit.reports.charts.bars import TornadoBar, render_tornado
+from service.kit.reports.charts.drawing import WIDTH, ChartLabel, ChartMark
+from service.kit.reports.charts.series import ChartSeries, PlotAxis, SeriesPoint, render_series
 from service.kit.reports.numbers import UnitScale
 from service.kit.reports.scaling import build_doubling_axis, build_linear_axis, build_logarithmic_axis
 from tests.quotes.reading import Page

@@ -4,14 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from service.kit.http.html import Form
-from service.kit.reports.charts import (
-    ChartLabel,
-    ChartMark,
-    ChartSeries,
-    PlotAxis,
-    SeriesPoint,
-    render_series,
-)
+from service.kit.reports.charts.drawing import ChartLabel, ChartMark
+from service.kit.reports.charts.series import ChartSeries, PlotAxis, SeriesPoint, render_series
 from service.kit.reports.numbers import (
     SECONDS,
     UnitScale,

@@ -5,14 +5,8 @@ from typing import Any, Final
 
 from service.kit.http.html import Form
 from service.kit.locales import format_count
-from service.kit.reports.charts import (
-    ChartLabel,
-    ChartMark,
-    ChartSeries,
-    PlotAxis,
-    SeriesPoint,
-    render_series,
-)
+from service.kit.reports.charts.drawing import ChartLabel, ChartMark
+from service.kit.reports.charts.series import ChartSeries, PlotAxis, SeriesPoint, render_series
 from service.kit.reports.numbers import (
     SECONDS,
     UnitLadder,

@@ -8,7 +8,8 @@ from markupsafe import Markup
 
 from service.kit.http.problems import Problem
 from service.kit.locales import localize_number
-from service.kit.reports.charts import ChartLabel, TornadoBar, render_tornado
+from service.kit.reports.charts.bars import TornadoBar, render_tornado
+from service.kit.reports.charts.drawing import ChartLabel
 from service.kit.reports.numbers import UnitScale, format_in_scale, select_ladder, select_scale
 from service.kit.reports.rounded import round_amount
 from service.kit.reports.scaling import build_linear_axis

@@ -5,7 +5,9 @@ from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
 from service.kit.locales import format_count
-from service.kit.reports.charts import ChartBar, ChartLabel, TimeSlot, render_bars, render_time_series
+from service.kit.reports.charts.bars import ChartBar, render_bars
+from service.kit.reports.charts.drawing import ChartLabel
+from service.kit.reports.charts.moments import TimeSlot, render_time_series
 from service.kit.reports.numbers import (
     KW,
     KWH,

@@ -6,7 +6,8 @@ from datetime import date, timedelta
 from decimal import Decimal
 from typing import Any
 
-from service.kit.reports.charts import ChartBar, ChartLabel, render_bars
+from service.kit.reports.charts.bars import ChartBar, render_bars
+from service.kit.reports.charts.drawing import ChartLabel
 from service.kit.reports.numbers import format_money, format_number, select_scale, to_title
 from service.kit.reports.rounding import round_to_sum
 from service.kit.reports.scaling import build_linear_axis
