@@ -119,7 +119,7 @@ class TestAdvisories:
         assert self.ask(tree).returncode == 0
         told = (tree / "told").read_text()
         pinned = [path.name for path in ROOT.glob("requirements*.txt")]
-        assert len(pinned) == 5
+        assert len(pinned) == 6
         assert all(
             f"--require-hashes --disable-pip --strict --progress-spinner off --requirement {name}\n" in told
             for name in pinned

@@ -19,6 +19,9 @@ RECORDED_BY_THEMSELVES = {
     "decide_on_page": "a form of a page; it decides by the operation of the API",
     "decide_by_link": "a form of a page; whoever the link is for is the subject",
     "quote_question": "a form of a page; it makes a quote by the operation of the API",
+    "plan_on_page": "a form of a page; it makes a plan by the operation of the API",
+    "cancel_plan_on_page": "a form of a page; it cancels by the operation of the API",
+    "quote_candidate": "a form of a page; it makes a quote by the operation of the API",
     "submit_on_page": "a form of a page; it submits by the operation of the API",
 }
 
