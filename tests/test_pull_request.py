@@ -242,7 +242,7 @@ def checkout(tmp_path):
     python = tools / "python3"
     python.write_text(
         '#!/bin/sh\n[ "$1 $2 $3" = "-I -m service.cli.comment" ] && shift 3 || exit 9\n'
-        f'exec "{sys.executable}" -I {SCRIPT} "$@"\n'
+        f'exec "{sys.executable}" -I "{SCRIPT}" "$@"\n'
     )
     python.chmod(0o755)
     git(repository, "init", "--quiet")
