@@ -21,6 +21,7 @@ _TYPED_DECIMAL: Final = re.compile("[0-9]{1,15},[0-9]{1,9}")
 _NUMBER: Final = re.compile(r"[0-9]{1,15}(\.[0-9]{1,9})?")
 _THOUSANDS: Final = re.compile("[0-9]{1,3}[.,][0-9]{3}")
 _COMMA: Final = ","
+_ORDERS: Final[dict[str, DateOrder]] = {"mdy": "mdy", "ymd": "ymd"}
 _PATTERNS: Final[dict[DateOrder, str]] = {
     "dmy": "{day} {month} {year}",
     "mdy": "{month} {day}, {year}",
@@ -76,11 +77,7 @@ def _load_style(tag: str) -> ReaderStyle | None:
     pattern = str(locale.date_formats["long"].pattern)
     places = {part: pattern.find(letter) for part, letter in (("d", "d"), ("m", "M"), ("y", "y"))}
     order = "".join(sorted(places, key=lambda part: places[part]))
-    return ReaderStyle(
-        symbols["group"],
-        symbols["decimal"],
-        order if order in ("mdy", "ymd") else "dmy",  # type: ignore[arg-type]
-    )
+    return ReaderStyle(symbols["group"], symbols["decimal"], _ORDERS.get(order, "dmy"))
 
 
 def localize_number(text: str) -> str:

@@ -216,7 +216,7 @@ def _build_tradeoff(
     """Returns cost against time, where at least two candidates have both."""
     time = "duration_seconds" if is_training(question) else "request_seconds"
     plotted = [row for row in rows if row["rank"] and "cost" in row and time in row]
-    if len({(row["cost"]["amount"], row[time]["value"]) for row in plotted}) < 2:  # noqa: PLR2004  # a line
+    if len({(row["cost"]["amount"], row[time]["value"]) for row in plotted}) <= 1:
         return None
     places = [(row[time]["value"], float(row["cost"]["amount"])) for row in plotted]
     is_best = [_is_best(place, places) for place in places]

@@ -1,5 +1,6 @@
 """Sensitivities of the choice of a plan, and differences between its first two candidates."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
@@ -131,7 +132,7 @@ def _read_word(value: str) -> str:
 
 def _format_measure(value: float, unit: str) -> str:
     """Returns a figure in its unit. A unit of three capitals is a currency."""
-    if len(unit) == 3 and unit.isupper():  # noqa: PLR2004  # ISO 4217
+    if re.fullmatch("[A-Z]{3}", unit):
         return format_money(f"{value:.2f}", unit)
     if unit in ("", "devices", "tokens_per_second"):
         return format_number(value)

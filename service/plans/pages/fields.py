@@ -2,15 +2,20 @@
 
 from collections.abc import Mapping
 from decimal import Decimal
-from typing import Final, Literal, NamedTuple
+from typing import Final, NamedTuple
 
 from service.kit.http.html import Form
 from service.planning.precision import TrainingPrecision
 from service.plans.words import GOALS
+from service.resolve.forms import (
+    ENGINES,
+    WEIGHT_PRECISIONS,
+    FieldKind,
+    FieldOptions,
+    build_plain_options,
+    list_number_fields,
+)
 from service.resolve.titles import CatalogRows
-
-FieldKind = Literal["number", "whole", "money", "name", "choice", "code", "config"]
-FieldOptions = tuple[tuple[str, str], ...]
 
 WORKLOAD, GOAL, CURRENCY = "workload", "goal", "currency_code"
 TRAINING, SERVING = "training", "inference"
@@ -19,8 +24,6 @@ CANDIDATES: Final = ("accelerator", "accelerator_2", "accelerator_3", "accelerat
 WORKLOADS: Final[FieldOptions] = ((SERVING, "Serve it"), (TRAINING, "Train it"))
 GOAL_OPTIONS: Final[FieldOptions] = tuple(GOALS.items())
 _DAY: Final = Decimal(86400)
-_WEIGHTS: Final = ("fp32", "fp16", "bf16", "fp8", "int8", "fp4", "int4")
-_ENGINES: Final = ("vllm", "sglang", "tensorrt-llm", "llama.cpp", "transformers")
 _PURCHASE_OPTIONS: Final = (
     ("on_demand", "on demand"),
     ("spot", "spot"),
@@ -66,10 +69,6 @@ class FieldGroup(NamedTuple):
     hint: str = ""
     is_first: bool = False
     """True if the group is shown before the others, which are folded."""
-
-
-def _build_plain_options(values: tuple[str, ...]) -> FieldOptions:
-    return tuple((value, value) for value in values)
 
 
 MODEL: Final = FieldGroup(
@@ -235,7 +234,7 @@ MORE_SERVED: Final = FieldGroup(
             "Precision of the weights",
             "/workload/weight_precision",
             kind="choice",
-            options=_build_plain_options(_WEIGHTS),
+            options=build_plain_options(WEIGHT_PRECISIONS),
             nothing="as published",
         ),
         FormField(
@@ -243,7 +242,7 @@ MORE_SERVED: Final = FieldGroup(
             "Serving engine",
             "/workload/engine/name",
             kind="choice",
-            options=_build_plain_options(_ENGINES),
+            options=build_plain_options(ENGINES),
             nothing="the usual one for the model",
         ),
     ),
@@ -265,7 +264,7 @@ MORE_TRAINED: Final = FieldGroup(
             "Precision of training",
             "/workload/precision",
             kind="choice",
-            options=_build_plain_options(tuple(TrainingPrecision)),
+            options=build_plain_options(tuple(TrainingPrecision)),
             nothing="the best that the devices support",
         ),
     ),
@@ -429,9 +428,7 @@ GROUPS: Final = (
     *(MORE_SERVED, MORE_TRAINED, LIMITS, OWNED, RENTED, SITE, OTHER_MODEL),
 )
 FIELDS: Final[Mapping[str, FormField]] = {field.name: field for group in GROUPS for field in group.fields}
-NUMBER_FIELDS: Final = frozenset(
-    name for name, field in FIELDS.items() if field.kind in ("number", "whole", "money")
-)
+NUMBER_FIELDS: Final = list_number_fields(FIELDS)
 FIELD_NAMES: Final = (WORKLOAD, GOAL, *FIELDS)
 LABELS: Final[Mapping[str, str]] = {
     **{name: field.label for name, field in FIELDS.items()},

@@ -21,6 +21,7 @@ SERVING_TIMES: Final = (
     "request_seconds",
 )
 _SURE: Final = 0.95
+_NEARLY_ONE: Final = 0.995
 
 
 class CardFigure(NamedTuple):
@@ -55,10 +56,9 @@ def format_chance(row: Mapping[str, Any]) -> str:
     chance = row.get("fit_probability")
     if chance is None:
         return NOT_KNOWN
-    percent = round(100 * chance)
-    if percent == 100 and chance < 1:  # noqa: PLR2004  # percent
+    if 1 > chance >= _NEARLY_ONE:
         return "over 99%"
-    return "under 1%" if percent == 0 and chance > 0 else f"{percent}%"
+    return "under 1%" if 0 < chance <= 1 - _NEARLY_ONE else f"{chance:.0%}"
 
 
 def list_card_figures(question: Mapping[str, Any], answer: Mapping[str, Any]) -> list[CardFigure]:

@@ -21,11 +21,11 @@ from service.plans.pages.fields import (
     LABELS,
     NUMBER_FIELDS,
     WORKLOADS,
-    FieldOptions,
     FormField,
 )
-from service.plans.pages.question import TypedPlan, build_request, convert_problem_units, parse_plan
+from service.plans.pages.question import TypedPlan, build_request, parse_plan
 from service.resolve.catalog import CatalogView
+from service.resolve.forms import FieldOptions, convert_problem_units
 from service.resolve.titles import get_title, list_suggestions, list_titles
 from service.schemas.plans import PlanRequest
 
@@ -65,7 +65,7 @@ def refuse_form(form: Form, problem: Problem, catalog: CatalogView) -> FormRefus
     if not problem.errors:
         return FormRefusal({}, [problem.detail], problem.status)
     return FormRefusal(
-        *group_errors_by_field(convert_problem_units(problem), typed.places), status=problem.status
+        *group_errors_by_field(convert_problem_units(problem, FIELDS), typed.places), status=problem.status
     )
 
 
@@ -75,7 +75,7 @@ def _list_shape_errors(typed: TypedPlan) -> dict[str, str]:
         build_request(typed.question)
     except Problem as problem:
         said: list[FieldError] = [
-            error for error in convert_problem_units(problem).errors if error.code != _MISSING
+            error for error in convert_problem_units(problem, FIELDS).errors if error.code != _MISSING
         ]
         return group_errors_by_field(type(problem)(problem.detail, *said), typed.places)[0]
     return {}

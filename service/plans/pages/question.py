@@ -8,13 +8,11 @@ from typing import Any, Final, NamedTuple
 from urllib.parse import urlencode
 
 from pydantic import ValidationError
-from pydantic_core import from_json, to_json
+from pydantic_core import to_json
 
 from service.kit.http.html import Form
-from service.kit.http.problems import Problem
 from service.kit.http.shapes import load_shape
 from service.kit.http.validation import build_body_problem
-from service.kit.locales import explain_number
 from service.plans.pages.fields import (
     AT_FIRST,
     CANDIDATES,
@@ -32,7 +30,14 @@ from service.plans.pages.fields import (
 )
 from service.plans.words import GOALS
 from service.resolve.catalog import CatalogView
-from service.resolve.titles import MOST_NAME_CHARACTERS, find_titled_id
+from service.resolve.forms import (
+    FieldFault,
+    check_number,
+    check_option,
+    find_row_id,
+    parse_config,
+    parse_number,
+)
 from service.schemas.plans import PlanRequest
 
 MOST_QUERY_CHARACTERS: Final = 4000
@@ -51,10 +56,6 @@ class TypedPlan(NamedTuple):
     """The field for each place of the request."""
 
 
-class _FieldFault(Exception):
-    """An error in a field."""
-
-
 def parse_plan(form: Form, catalog: CatalogView) -> TypedPlan:
     """Returns the request of a form."""
     question: dict[str, Any] = {}
@@ -65,7 +66,7 @@ def parse_plan(form: Form, catalog: CatalogView) -> TypedPlan:
             continue
         try:
             _put_value(question, field.pointer, _parse_value(field, text, form, catalog))
-        except _FieldFault as fault:
+        except FieldFault as fault:
             wrong[field.name] = str(fault)
     if not any(form.get(name, "").strip() for name in ("model", IN_PLACE_OF["model"])):
         wrong["model"] = "choose a model, or paste its config.json"
@@ -128,56 +129,24 @@ def _complete_question(question: dict[str, Any], form: Form) -> dict[str, Any]:
 def _parse_value(field: FormField, text: str, form: Form, catalog: CatalogView) -> object:
     readers: Mapping[str, Callable[[], object]] = {
         "choice": lambda: _parse_choice(field, text),
-        "name": lambda: _parse_name(field, text, catalog),
-        "config": lambda: _parse_config(text),
-        "money": lambda: {"amount": _check_number(text), "currency_code": _parse_currency(form)},
+        "name": lambda: find_row_id(catalog, field, text),
+        "config": lambda: parse_config(text),
+        "money": lambda: {"amount": check_number(text), "currency_code": _parse_currency(form)},
         "code": lambda: _parse_currency(form),
     }
-    return readers.get(field.kind, lambda: _parse_number(field, text))()
+    return readers.get(field.kind, lambda: parse_number(field, text))()
 
 
 def _parse_choice(field: FormField, text: str) -> object:
-    if field.options and text not in dict(field.options):
-        raise _FieldFault("must be one of the list")
-    return text != "no" if field.name == "offers" else text
-
-
-def _parse_name(field: FormField, text: str, catalog: CatalogView) -> str:
-    if len(text) > MOST_NAME_CHARACTERS:
-        raise _FieldFault(f"must have at most {MOST_NAME_CHARACTERS} characters")
-    return find_titled_id(catalog, field.rows, text) if field.rows else text
-
-
-def _parse_config(text: str) -> dict[str, Any]:
-    try:
-        config = from_json(text, allow_inf_nan=False)
-    except ValueError as error:
-        raise _FieldFault(f"is not JSON: {error}") from None
-    if not isinstance(config, dict) or not config:
-        raise _FieldFault('must be an object, such as {"model_type": "llama", ...}')
-    return config
+    choice = check_option(field, text)
+    return choice != "no" if field.name == "offers" else choice
 
 
 def _parse_currency(form: Form) -> str:
     code = form.get(CURRENCY, "").strip().upper()
     if not re.fullmatch("[A-Z]{3}", code):
-        raise _FieldFault("needs a currency of three letters, such as EUR")
+        raise FieldFault("needs a currency of three letters, such as EUR")
     return code
-
-
-def _parse_number(field: FormField, text: str) -> float | int:
-    number = Decimal(_check_number(text)) * field.times
-    if field.kind == "number":
-        return float(number)
-    if number != int(number):
-        raise _FieldFault("must be a whole number")
-    return int(number)
-
-
-def _check_number(text: str) -> str:
-    if fault := explain_number(text):
-        raise _FieldFault(fault)
-    return text
 
 
 def build_request(question: Mapping[str, Any]) -> PlanRequest:
@@ -187,16 +156,6 @@ def build_request(question: Mapping[str, Any]) -> PlanRequest:
         return PlanRequest.model_validate_json(raw)
     except ValidationError as error:
         raise build_body_problem(error, raw, load_shape(PlanRequest)) from None
-
-
-def convert_problem_units(problem: Problem) -> Problem:
-    """Returns a problem without limits in its messages for fields that use another unit than the request."""
-    times = {field.pointer: field.times for field in FIELDS.values()}
-    errors = [
-        error._replace(detail="is too small or too large") if times.get(error.pointer, 1) != 1 else error
-        for error in problem.errors
-    ]
-    return type(problem)(problem.detail, *errors)
 
 
 def convert_handed_count(form: Form, catalog: CatalogView) -> Form:

@@ -20,7 +20,7 @@ from service.quotes.form.card import AnswerCard, build_card
 from service.quotes.form.comparison import ComparedAnswer
 from service.quotes.form.fields import AT_FIRST, CURRENCY, FIELDS, GROUPS, SERVING, WORKLOAD
 from service.quotes.form.links import KEPT, build_address, build_query, list_kept, parse_query
-from service.quotes.form.question import TypedForm, convert_problem_units, parse_question
+from service.quotes.form.question import TypedForm, parse_question
 from service.quotes.report.service import ReportParts, build_estimate_parts
 from service.quotes.snapshot import (
     QUESTIONS,
@@ -31,6 +31,7 @@ from service.quotes.snapshot import (
     project_questions,
 )
 from service.resolve.catalog import CatalogView
+from service.resolve.forms import convert_problem_units
 from service.resolve.titles import get_title, list_titles
 from service.schemas.base import StrictModel
 
@@ -77,7 +78,7 @@ def answer_typed(typed: TypedForm, answer: Callable[[], _Answer]) -> _Answer | F
     except Problem as problem:
         if not problem.errors:
             raise
-        return FormRefusal(*group_errors_by_field(convert_problem_units(problem), typed.places))
+        return FormRefusal(*group_errors_by_field(convert_problem_units(problem, FIELDS), typed.places))
 
 
 def build_question(typed: TypedForm) -> StrictModel:
@@ -94,7 +95,7 @@ def _list_shape_errors(typed: TypedForm) -> dict[str, str]:
     try:
         build_question(typed)
     except Problem as problem:
-        said = [error for error in convert_problem_units(problem).errors if error.code != _MISSING]
+        said = [error for error in convert_problem_units(problem, FIELDS).errors if error.code != _MISSING]
         at_fields, _ = group_errors_by_field(type(problem)(problem.detail, *said), typed.places)
         return at_fields
     return {}

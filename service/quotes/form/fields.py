@@ -2,16 +2,21 @@
 
 from collections.abc import Mapping
 from decimal import Decimal
-from typing import Final, Literal, NamedTuple
+from typing import Final, NamedTuple
 
 from service.kit.http.html import Form
 from service.planning.precision import TrainingPrecision
 from service.quotes.snapshot import QUESTIONS
+from service.resolve.forms import (
+    ENGINES,
+    WEIGHT_PRECISIONS,
+    FieldKind,
+    FieldOptions,
+    build_plain_options,
+    list_number_fields,
+)
 from service.resolve.titles import CatalogRows
 from service.schemas.workloads import WeightFormatName
-
-FieldKind = Literal["number", "whole", "money", "name", "choice", "code", "start", "config"]
-FieldOptions = tuple[tuple[str, str], ...]
 
 QUESTION, WORKLOAD, SUPPLY, CURRENCY = "question", "workload", "supply", "currency_code"
 TRAINING, SERVING = "training", "inference"
@@ -24,8 +29,6 @@ ASKED: Final[FieldOptions] = (
     ("memory", "Does it fit?"),
 )
 """Questions by the name of their estimate. Each includes those after it."""
-_WEIGHTS: Final = ("fp32", "fp16", "bf16", "fp8", "int8", "fp4", "int4")
-_ENGINES: Final = ("vllm", "sglang", "tensorrt-llm", "llama.cpp", "transformers")
 
 
 class FormField(NamedTuple):
@@ -63,10 +66,6 @@ class FieldGroup(NamedTuple):
     """Values of that field for which the group applies."""
     is_first: bool = False
     """True if the group is shown before the others, which are folded."""
-
-
-def _build_plain_options(values: tuple[str, ...]) -> FieldOptions:
-    return tuple((value, value) for value in values)
 
 
 MODEL = FieldGroup(
@@ -139,7 +138,7 @@ SERVED = FieldGroup(
             "Precision of the weights",
             "/workload/weight_precision",
             kind="choice",
-            options=_build_plain_options(_WEIGHTS),
+            options=build_plain_options(WEIGHT_PRECISIONS),
             nothing="as published",
         ),
     ),
@@ -182,7 +181,7 @@ TRAINED = FieldGroup(
             "Precision of training",
             "/workload/precision",
             kind="choice",
-            options=_build_plain_options(tuple(TrainingPrecision)),
+            options=build_plain_options(tuple(TrainingPrecision)),
             nothing="the best that the devices support",
         ),
     ),
@@ -271,7 +270,7 @@ MORE_SERVED = FieldGroup(
             "/workload/weight_format",
             hint="Replaces the precision of the weights.",
             kind="choice",
-            options=_build_plain_options(tuple(WeightFormatName.__members__)),
+            options=build_plain_options(tuple(WeightFormatName.__members__)),
             nothing="none",
         ),
         FormField(
@@ -279,7 +278,7 @@ MORE_SERVED = FieldGroup(
             "Serving engine",
             "/workload/engine/name",
             kind="choice",
-            options=_build_plain_options(_ENGINES),
+            options=build_plain_options(ENGINES),
             nothing="the usual one for the model",
         ),
         FormField(
@@ -442,9 +441,7 @@ GROUPS: Final = (
     *(MORE_SERVED, MORE_TRAINED, HAD, RENT, OWN, SITE, OTHER_MODEL, EFFICIENCY),
 )
 FIELDS: Final[Mapping[str, FormField]] = {field.name: field for group in GROUPS for field in group.fields}
-NUMBER_FIELDS: Final = frozenset(
-    name for name, field in FIELDS.items() if field.kind in ("number", "whole", "money")
-)
+NUMBER_FIELDS: Final = list_number_fields(FIELDS)
 LABELS: Final[Mapping[str, str]] = {
     **{name: field.label for name, field in FIELDS.items()},
     QUESTION: "Question",

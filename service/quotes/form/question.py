@@ -3,15 +3,10 @@
 import re
 from collections.abc import Callable, Mapping
 from datetime import date
-from decimal import Decimal
 from functools import partial
 from typing import Any, Final, NamedTuple
 
-from pydantic_core import from_json
-
 from service.kit.http.html import Form
-from service.kit.http.problems import Problem
-from service.kit.locales import explain_number
 from service.planning.errors import PlanningError
 from service.planning.tariff.allocation import compute_local_midnight
 from service.quotes.form.fields import (
@@ -33,8 +28,15 @@ from service.quotes.form.fields import (
     is_required_by,
 )
 from service.resolve.catalog import CatalogView
+from service.resolve.forms import (
+    FieldFault,
+    check_number,
+    check_option,
+    find_row_id,
+    parse_config,
+    parse_number,
+)
 from service.resolve.summary import find_cheapest_offer
-from service.resolve.titles import MOST_NAME_CHARACTERS, find_titled_id
 
 _CURRENCY = re.compile("[A-Z]{3}")
 _START = re.compile(r"2[01][0-9]{2}-[0-9]{2}(-[0-9]{2})?")
@@ -77,10 +79,6 @@ class TypedForm(NamedTuple):
 
 def _explain_taken(other: str) -> str:
     return f"“{FIELDS[other].label}” replaces it"
-
-
-class _FieldFault(Exception):
-    """An error in a field."""
 
 
 def parse_question(form: Form, catalog: CatalogView) -> TypedForm:
@@ -147,7 +145,7 @@ class _FormReader:
             return
         try:
             value = self._parse_value(field, text)
-        except _FieldFault as found:
+        except FieldFault as found:
             self._wrong[field.name] = str(found)
             return
         if field.pointer:
@@ -183,26 +181,26 @@ class _FormReader:
     def _parse_value(self, field: FormField, text: str) -> object:
         """Returns the text of a field as a value of the question."""
         if not text:
-            raise _FieldFault("is needed")
+            raise FieldFault("is needed")
         readers: Mapping[str, Callable[[str], object]] = {
-            "choice": partial(_check_option, field),
+            "choice": partial(check_option, field),
             "name": lambda name: find_row_id(self._catalog, field, name),
-            "config": _parse_config,
+            "config": parse_config,
             "start": self._parse_start,
             "money": self._parse_money,
             "code": lambda code: self._parse_currency() if field.name == CURRENCY else code,
         }
-        return readers.get(field.kind, partial(_parse_number, field))(text)
+        return readers.get(field.kind, partial(parse_number, field))(text)
 
     def _parse_money(self, text: str) -> dict[str, str]:
         if not self._get_text(CURRENCY):
             self._wrong[CURRENCY] = "is needed with a price"
-        return {"amount": _check_number_text(text), "currency_code": self._get_text(CURRENCY).upper()}
+        return {"amount": check_number(text), "currency_code": self._get_text(CURRENCY).upper()}
 
     def _parse_currency(self) -> str:
         code = self._get_text(CURRENCY).upper()
         if not _CURRENCY.fullmatch(code):
-            raise _FieldFault("must be a code of three letters, such as EUR")
+            raise FieldFault("must be a code of three letters, such as EUR")
         return code
 
     def _parse_start(self, text: str) -> str:
@@ -212,7 +210,7 @@ class _FormReader:
         except ValueError:
             day = None
         if day is None or not _START.fullmatch(text):
-            raise _FieldFault("must be a day such as 2027-01-25 or a month such as 2027-01")
+            raise FieldFault("must be a day such as 2027-01-25 or a month such as 2027-01")
         site = self._catalog.sites.get(self._get_text("site"))
         zone = self._get_text("time_zone") or (site.time_zone if site else None) or "UTC"
         try:
@@ -220,13 +218,6 @@ class _FormReader:
         except PlanningError:
             self._wrong["time_zone"] = "must be a time zone such as Europe/Berlin"
             return ""
-
-
-def find_row_id(catalog: CatalogView, field: FormField, text: str) -> str:
-    """Returns the id of the row that is called ``text``, or ``text`` for the catalog to read."""
-    if len(text) > MOST_NAME_CHARACTERS:
-        raise _FieldFault(f"must have at most {MOST_NAME_CHARACTERS} characters")
-    return find_titled_id(catalog, field.rows, text) if field.rows else text
 
 
 def _add_sources(question: dict[str, Any], kind: str) -> dict[str, Any]:
@@ -241,45 +232,3 @@ def _add_sources(question: dict[str, Any], kind: str) -> dict[str, Any]:
     if "efficiency" in question:
         question["efficiency"] = {"source": "assumed", **question["efficiency"]}
     return {**question, "workload": {"kind": kind, **question.get("workload", {})}}
-
-
-def _check_option(field: FormField, text: str) -> str:
-    if field.options and text not in dict(field.options):
-        raise _FieldFault("must be one of the list")
-    return text
-
-
-def _parse_number(field: FormField, text: str) -> float | int:
-    number = Decimal(_check_number_text(text)) * field.times
-    if field.kind == "number":
-        return float(number)
-    if number != int(number):
-        raise _FieldFault("must be a whole number")
-    return int(number)
-
-
-def _check_number_text(text: str) -> str:
-    if fault := explain_number(text):
-        raise _FieldFault(fault)
-    return text
-
-
-def _parse_config(text: str) -> dict[str, Any]:
-    """Parses the pasted config.json like a request body."""
-    try:
-        config = from_json(text, allow_inf_nan=False)
-    except ValueError as error:
-        raise _FieldFault(f"is not JSON: {error}") from None
-    if not isinstance(config, dict) or not config:
-        raise _FieldFault('must be an object, such as {"model_type": "llama", ...}')
-    return config
-
-
-def convert_problem_units(problem: Problem) -> Problem:
-    """Returns a problem without limits in its messages for fields that use another unit than the question."""
-    times = {field.pointer: field.times for field in FIELDS.values()}
-    errors = [
-        error._replace(detail="is too small or too large") if times.get(error.pointer, 1) != 1 else error
-        for error in problem.errors
-    ]
-    return type(problem)(problem.detail, *errors)

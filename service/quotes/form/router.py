@@ -1,6 +1,5 @@
 """The page that asks a question and answers beside it, its script, and quotes of its questions."""
 
-import re
 import secrets
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -10,10 +9,10 @@ from typing import Annotated, Any, Final, NamedTuple
 
 from fastapi import APIRouter, Query, Request, Response
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError, create_model
-from pydantic_core import from_json, to_json
+from pydantic_core import to_json
 from starlette.concurrency import run_in_threadpool
 
-from service.audit.service import Transactions, TransactionSource, WriteContext, WriteRequest
+from service.audit.service import Transactions, TransactionSource
 from service.auth.sessions import AuthenticatedPageRoute, PageVisitor, SameSessionForm, VisitorDependency
 from service.cost_centers.service import list_cost_centers
 from service.evidence.snapshot import get_requested_snapshot
@@ -53,8 +52,9 @@ from service.quotes.form.links import (
 )
 from service.quotes.form.proposals import ProposedName, list_proposals, remove_listed_names
 from service.quotes.form.question import TypedForm, parse_question
+from service.quotes.pages.creation import check_once, create_quote_once
 from service.quotes.schemas import QuoteRequest
-from service.quotes.service import QuoteFreezing, create_quote
+from service.quotes.service import QuoteFreezing
 from service.resolve.catalog import CatalogView
 from service.resolve.titles import get_title, list_suggestions, list_titles
 
@@ -73,7 +73,6 @@ KEEP: Final = "keep"
 """Name of the button that puts a question beside the next one."""
 _MAY_PLAN: Final = build_permission("plans", "write")
 _MAY_QUOTE: Final = build_permission("quotes", "write")
-_ONCE: Final = re.compile("[0-9a-f]{32}")
 _QUOTE: TypeAdapter[QuoteRequest] = TypeAdapter(QuoteRequest)
 router = page_router(tag="estimates", route_class=QuestionPageRoute)
 quoting = page_router(tag="quotes", route_class=AuthenticatedPageRoute)
@@ -191,20 +190,18 @@ async def quote_question(
     aside: OffloadedWork,
 ) -> Response:
     """Freezes a question as a quote, once for each page that shows its answer, and redirects to the quote."""
-    if not _ONCE.fullmatch(form.get("once", "")):
-        raise BadRequest("The form lacks its number")
+    once = check_once(form)
     body = _build_quote_request(form, await get_requested_snapshot(request))
-    tenant_id, state = visitor.subject.tenant_id, request.scope["state"]
-    call = WriteContext(visitor.subject, "quote_question", "/ask/quote", state["request_id"], form["once"])
-    made = await WriteRequest(transactions, call).run_prepared(
+    return await create_quote_once(
+        request,
+        visitor,
         body,
-        aside,
-        lambda: freezing.build_from_body(tenant_id, body),
-        lambda session, frozen: create_quote(
-            session, tenant_id, frozen, visitor.subject.name, days=body.valid_for_days
-        ),
+        once,
+        operation="quote_question",
+        transactions=transactions,
+        freezing=freezing,
+        aside=aside,
     )
-    return build_redirect(f"/quotes/{from_json(bytes(made.body))['id']}")
 
 
 def _build_quote_request(form: Form, catalog: CatalogView) -> QuoteRequest:

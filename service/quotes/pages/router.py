@@ -6,13 +6,13 @@ from typing import Annotated, Any, Final
 
 from fastapi import Path, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
-from pydantic_core import from_json, to_json
+from pydantic_core import to_json
 
-from service.audit.service import Transactions, WriteContext, WriteRequest
+from service.audit.service import Transactions
 from service.auth.sessions import AuthenticatedPageRoute, SameSessionForm, VisitorDependency
 from service.cost_centers.service import list_cost_centers
 from service.evidence.snapshot import Snapshots
-from service.kit.http.html import Form, build_redirect, page_response, page_router, render_template
+from service.kit.http.html import Form, page_response, page_router, render_template
 from service.kit.http.problems import BadRequest
 from service.kit.http.shapes import load_shape
 from service.kit.http.validation import build_body_problem
@@ -20,10 +20,10 @@ from service.kit.http.web import OffloadedWork
 from service.kit.security.principals import build_permission
 from service.plans.service import describe_plan_candidate
 from service.quotes.errors import PlanNotQuotable
+from service.quotes.pages.creation import check_once, create_quote_once
 from service.quotes.schemas import CandidateQuoteRequest, CandidateRank, QuoteId
-from service.quotes.service import QuoteFreezing, create_quote
+from service.quotes.service import QuoteFreezing
 
-_ONCE: Final = re.compile("[0-9a-f]{32}")
 _RANK: Final = re.compile("[1-9][0-9]{0,6}")
 _QUOTE: Final = TypeAdapter(CandidateQuoteRequest)
 
@@ -86,22 +86,18 @@ async def quote_candidate(
     aside: OffloadedWork,
 ) -> Response:
     """Freezes a candidate as a quote, once for each form that is shown, and redirects to the quote."""
-    if not _ONCE.fullmatch(form.get("once", "")):
-        raise BadRequest("The form lacks its number")
+    once = check_once(form)
     body = _build_quote_request(id, form)
-    tenant_id, scope = visitor.subject.tenant_id, request.scope
-    call = WriteContext(
-        visitor.subject, "quote_candidate", scope["path"], scope["state"]["request_id"], form["once"]
-    )
-    made = await WriteRequest(transactions, call).run_prepared(
+    return await create_quote_once(
+        request,
+        visitor,
         body,
-        aside,
-        lambda: freezing.build_from_body(tenant_id, body),
-        lambda session, frozen: create_quote(
-            session, tenant_id, frozen, visitor.subject.name, days=body.valid_for_days
-        ),
+        once,
+        operation="quote_candidate",
+        transactions=transactions,
+        freezing=freezing,
+        aside=aside,
     )
-    return build_redirect(f"/quotes/{from_json(bytes(made.body))['id']}")
 
 
 def _build_quote_request(plan_id: str, form: Form) -> CandidateQuoteRequest:
