@@ -1,12 +1,14 @@
 """Checks of a plan before its search. Each refusal names the member of the question."""
 
 from decimal import Decimal
+from typing import Any
 
 from pydantic import MISSING
 
 from service.planning.errors import PlanningError
 from service.planning.estimates import TrainingRun
 from service.planning.notes import AnswerNotes
+from service.planning.parallelism import Sharding
 from service.plans.assumptions import check_assumptions
 from service.plans.pricing import CandidatePricer, RequiredFigures, relocate_errors
 from service.plans.ranking import list_supplies
@@ -16,6 +18,7 @@ from service.plans.space import DeviceSupply, KeptConfiguration, SearchSpace
 from service.resolve.rental import resolve_rental
 from service.resolve.training import resolve_total_tokens
 from service.schemas.estimates import MemoryEstimateRequest, ThroughputEstimateRequest
+from service.schemas.references import ParallelismInput
 from service.schemas.workloads import InferenceWorkloadInput, TrainingWorkloadInput
 
 _WORK_TOLERANCE = 1e-3
@@ -34,6 +37,8 @@ _LEFT_TO_THE_SEARCH = (
     "/workload/kv_cache_precision",
 )
 """Members of an estimate that a search varies or checks itself."""
+_PLAIN_LAYOUT = ParallelismInput(sharding=Sharding.NONE)
+"""Layout of a run that is priced for its terms alone: choosing the best would take as long as a search."""
 
 
 def check_space(space: SearchSpace) -> None:
@@ -129,17 +134,28 @@ def _check_prices(space: SearchSpace) -> None:
 
 
 def _check_supply(pricer: CandidatePricer, supply: DeviceSupply) -> None:
-    space = pricer.space
-    model, workload = space.question.model, space.question.workload
-    cluster = space.clusters[supply.clusters[0]]
-    configuration = RequestConfiguration(
-        ThroughputEstimateRequest.model_construct(model=model, workload=workload, cluster=cluster),
-        MemoryEstimateRequest.model_construct(model=model, workload=workload, cluster=cluster),
-    )
     try:
-        worked = run_configuration(configuration, space.catalog)
-        pricer.check_supply(worked, supply)
-    except PlanningError as error:
-        # The search reports errors of the members that it varies.
-        if error.code != NEVER_ENDS and not error.pointer.startswith(_LEFT_TO_THE_SEARCH):
-            raise
+        _price_run(pricer, supply, _PLAIN_LAYOUT)
+    except PlanningError:
+        # Terms that are refused are so on every layout. A plain one may be what does not suit.
+        try:
+            _price_run(pricer, supply, MISSING)
+        except PlanningError as error:
+            # The search reports errors of the members that it varies.
+            if error.code != NEVER_ENDS and not error.pointer.startswith(_LEFT_TO_THE_SEARCH):
+                raise
+
+
+def _price_run(pricer: CandidatePricer, supply: DeviceSupply, layout: ParallelismInput | MISSING) -> None:
+    space = pricer.space
+    given: dict[str, Any] = {
+        "model": space.question.model,
+        "workload": space.question.workload,
+        "cluster": space.clusters[supply.clusters[0]],
+    }
+    if layout is not MISSING:
+        given["parallelism"] = layout
+    configuration = RequestConfiguration(
+        ThroughputEstimateRequest.model_construct(**given), MemoryEstimateRequest.model_construct(**given)
+    )
+    pricer.check_supply(run_configuration(configuration, space.catalog), supply)
