@@ -22,7 +22,8 @@ from service.kit.http.server import BoundedProtocol
 
 NARROW, PHONE, DESKTOP = 360, 390, 1280
 LOOPBACK = [pytest.mark.enable_socket, pytest.mark.allow_hosts(["127.0.0.1"])]
-_CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
+_CHROMIUM = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
+"""Names of the browser. Without a shell that has no windows, each page costs four times as much."""
 _HEIGHT = 844
 _PATIENCE_MILLISECONDS = 10_000
 
@@ -36,7 +37,9 @@ def browser() -> Iterator[Any]:
     """
     found = next((path for name in _CHROMIUM if (path := shutil.which(name))), None)
     if found is None:
-        pytest.skip("pages are not read in a browser: install Chromium (apt-get install chromium)")
+        pytest.skip(
+            "pages are not read in a browser: install Chromium (apt-get install chromium-headless-shell)"
+        )
     from playwright.sync_api import sync_playwright  # noqa: PLC0415  # a third of a second to import
 
     with sync_playwright() as playwright:

@@ -25,7 +25,8 @@ from tests.faults.harness import LONG
 from tests.forked import DIRECTORY
 from tests.inline import Loop
 from tests.postgresql import get_server
-from tests.prepared import prepare_file, prepare_on_server
+from tests.prepared import open_file, prepare_on_server
+from tests.searching import share_searches
 
 __all__ = ["browser", "window"]  # fixtures
 
@@ -75,6 +76,7 @@ def pytest_xdist_auto_num_workers() -> int:
 
 def pytest_configure(config: pytest.Config) -> None:
     quiet_logs()
+    share_searches()
     if not hasattr(config, "workerinput"):
         os.environ[DIRECTORY] = tempfile.mkdtemp(prefix="ironlaw-", dir=_room())
 
@@ -180,7 +182,7 @@ class Databases:
 
     def _prepare(self) -> str:
         if self._server is None:
-            return str(prepare_file())
+            return str(open_file())
         return prepare_on_server(self._address, self._server.execute)
 
     def _keep(self, url: str) -> Database:

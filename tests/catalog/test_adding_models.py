@@ -1,5 +1,6 @@
 """A model is added to the rows that ship by one command, from its config.json."""
 
+import importlib.util
 import json
 import subprocess
 import sys
@@ -30,12 +31,25 @@ def rows(tmp_path):
     return path
 
 
-def add(rows, config=QWEN, *more, **changed):
+def arguments(rows, config=QWEN, *more, **changed):
     given = {**GIVEN, **{f"--{name.replace('_', '-')}": value for name, value in changed.items()}}
     words = [word for name, value in given.items() for word in (name, value)]
-    command = [str(COMMAND), str(config), "--shipped", str(rows), *words, *more]
-    environment = {"PYTHON": sys.executable, "PYTHONPATH": str(ROOT)}
-    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    return [str(config), "--shipped", str(rows), *words, *more]
+
+
+@pytest.fixture
+def add(monkeypatch, capsys):
+    """What the command does in this process; a process of its own imports the service each time."""
+    spec = importlib.util.spec_from_file_location("add_model", f"{COMMAND}.py")
+    tool = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(tool)
+
+    def run(*words, **changed):
+        monkeypatch.setattr(sys, "argv", [str(COMMAND), *arguments(*words, **changed)])
+        status = tool.main()
+        return subprocess.CompletedProcess([], status, *capsys.readouterr())
+
+    return run
 
 
 def changed_config(tmp_path, **members):
@@ -45,7 +59,9 @@ def changed_config(tmp_path, **members):
 
 
 def test_the_row_stands_in_its_place_of_the_alphabet_and_says_what_it_is(rows):
-    said = add(rows, QWEN, "--alias", "Qwen/Qwen3-8B-Poet-Base", parameters="8190735360")
+    words = arguments(rows, QWEN, "--alias", "Qwen/Qwen3-8B-Poet-Base", parameters="8190735360")
+    environment = {"PYTHON": sys.executable, "PYTHONPATH": str(ROOT)}
+    said = subprocess.run([COMMAND, *words], env=environment, capture_output=True, text=True, check=False)
     assert (said.returncode, said.stderr) == (0, "")
     before, row, after = json.loads(rows.read_text())
     assert (before["id"], after["id"]) == ("phi-9", "zamba-7b")
@@ -57,7 +73,7 @@ def test_the_row_stands_in_its_place_of_the_alphabet_and_says_what_it_is(rows):
     ]
 
 
-def test_the_row_answers_as_its_whole_configuration(rows):
+def test_the_row_answers_as_its_whole_configuration(add, rows):
     assert add(rows, LLAMA_4, hub_id="meta-llama/Llama-4-Poet").returncode == 0
     (row,) = [row for row in json.loads(rows.read_text()) if row["id"] == "llama-4-poet"]
     published = json.loads(LLAMA_4.read_text())
@@ -66,14 +82,14 @@ def test_the_row_answers_as_its_whole_configuration(rows):
     assert len(json.dumps(row["config"])) < 0.7 * len(json.dumps(published))
 
 
-def test_labels_are_kept_whole(rows, tmp_path):
+def test_labels_are_kept_whole(add, rows, tmp_path):
     labels = {"architectures": ["Qwen3ForSequenceClassification"], "id2label": {"0": "relevant"}}
     assert add(rows, changed_config(tmp_path, **labels)).returncode == 0
     (row,) = [row for row in json.loads(rows.read_text()) if row["id"] == "qwen3-8b-poet"]
     assert row["config"]["id2label"] == {"0": "relevant"}
 
 
-def test_a_quantization_is_kept_and_loaded(rows, tmp_path):
+def test_a_quantization_is_kept_and_loaded(add, rows, tmp_path):
     quantized = {"quantization_config": {"quant_method": "fp8", "weight_block_size": [128, 128]}}
     assert add(rows, changed_config(tmp_path, **quantized)).returncode == 0
     (row,) = [row for row in json.loads(rows.read_text()) if row["id"] == "qwen3-8b-poet"]
@@ -89,7 +105,7 @@ def test_a_quantization_is_kept_and_loaded(rows, tmp_path):
         ({"quantization_config": {"quant_method": "runes"}}, "/quantization_config"),
     ],
 )
-def test_what_the_reader_cannot_read_is_named(rows, tmp_path, members, named):
+def test_what_the_reader_cannot_read_is_named(add, rows, tmp_path, members, named):
     before = rows.read_text()
     said = add(rows, changed_config(tmp_path, **members))
     assert (said.returncode, said.stdout) == (1, "")
@@ -108,7 +124,7 @@ def test_what_the_reader_cannot_read_is_named(rows, tmp_path, members, named):
         ({"as_of": "yesterday"}, "/sources/0/as_of: "),
     ],
 )
-def test_a_row_that_contradicts_its_publisher_or_another_row_is_refused(rows, changed, named):
+def test_a_row_that_contradicts_its_publisher_or_another_row_is_refused(add, rows, changed, named):
     before = rows.read_text()
     said = add(rows, **changed)
     assert said.returncode == 1
@@ -116,7 +132,7 @@ def test_a_row_that_contradicts_its_publisher_or_another_row_is_refused(rows, ch
     assert rows.read_text() == before
 
 
-def test_a_file_that_is_no_configuration_is_refused(rows, tmp_path):
+def test_a_file_that_is_no_configuration_is_refused(add, rows, tmp_path):
     for content in ("[1]", "{"):
         (tmp_path / "config.json").write_text(content)
         said = add(rows, tmp_path / "config.json")

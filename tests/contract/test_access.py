@@ -36,7 +36,7 @@ SCOPES = {
 OF_THE_OPERATOR = {"tenants"}
 
 
-def request(callers, name, credential=None, row=None):
+def call(callers, name, credential=None, row=None):
     """Call an operation as its example does, on ``row`` where it has one."""
     method, path, operation = OPERATIONS[name]
     parameters = {p["name"]: p.get("example") for p in operation.get("parameters", [])}
@@ -85,7 +85,7 @@ class TestEveryOperation:
         return callers_of_all
 
     def test_wants_credentials(self, callers, name):
-        refused = request(callers, name)
+        refused = call(callers, name)
         assert (refused.status_code, refused.json()["code"]) == (401, "CREDENTIALS_REQUIRED")
         assert refused.headers["www-authenticate"] == "Bearer"
 
@@ -93,7 +93,7 @@ class TestEveryOperation:
         resource, _, action = SCOPES[name].partition(":")
         other = {"read": "write"}.get(action, "read")
         near = [f"{resource}:{other}", f"*:{other}"]
-        refused = request(callers, name, callers.key(*near, "unknown-nouns:write"))
+        refused = call(callers, name, callers.key(*near, "unknown-nouns:write"))
         assert (refused.status_code, refused.json()["code"]) == (403, "SCOPE_REQUIRED")
         assert f'scope="{SCOPES[name]}"' in refused.headers["www-authenticate"]
 
@@ -101,13 +101,13 @@ class TestEveryOperation:
         resource, _, action = SCOPES[name].partition(":")
         wide = [] if resource in OF_THE_OPERATOR else [f"*:{action}", "*:*"]
         for scope in (f"{resource}:{action}", f"{resource}:*", *wide):
-            answer = request(callers, name, callers.key(scope))
+            answer = call(callers, name, callers.key(scope))
             assert answer.status_code not in (401, 403) or answer.json()["code"] in WITH_THE_SCOPE
             assert name not in OF_NODES or answer.json()["code"] == "NOT_A_NODE"
 
     def test_is_closed_to_a_node_unless_it_is_for_nodes(self, callers, name):
         credential = callers.node()
-        answer = request(callers, name, credential, parse_id(credential))
+        answer = call(callers, name, credential, parse_id(credential))
         if name not in OF_NODES:
             assert (answer.status_code, answer.json()["code"]) == (403, "SCOPE_REQUIRED")
         else:
@@ -169,9 +169,9 @@ def row_of(callers, name, owner):
     if singular == "node":
         return parse_id(owner if name in OF_NODES else callers.node())
     if singular == "budget":
-        request(callers, "create_cost_center", owner)
+        call(callers, "create_cost_center", owner)
     makers = (f"create_{singular}", f"import_{singular}", f"import_{noun}")
-    made = request(callers, next(each for each in makers if each in OPERATIONS), owner)
+    made = call(callers, next(each for each in makers if each in OPERATIONS), owner)
     assert made.status_code == 201
     return made.headers["location"].rpartition("/")[2]
 
@@ -186,15 +186,15 @@ def test_the_row_of_another_tenant_is_not_found(callers, name):
     if name == "amend_quote":
         # The payer of the quote is looked for before the quote.
         for key in (owner, other):
-            request(callers, "create_cost_center", key)
-    refused = request(callers, name, other, row)
+            call(callers, "create_cost_center", key)
+    refused = call(callers, name, other, row)
     assert refused.status_code == 404, refused.text
-    unknown = request(callers, name, other, re.sub(r"[^-]", "0", row))
+    unknown = call(callers, name, other, re.sub(r"[^-]", "0", row))
     strip = {"instance", "request_id"}
     assert {k: v for k, v in refused.json().items() if k not in strip} == {
         k: v for k, v in unknown.json().items() if k not in strip
     }
-    answer = request(callers, name, owner, row)
+    answer = call(callers, name, owner, row)
     assert (
         answer.status_code < 400
         or name.startswith(("close", "complete", "link", "retire", "retry"))
@@ -224,27 +224,40 @@ LISTED = (
 )
 
 
-@pytest.mark.parametrize("noun", LISTED)
-def test_lists_show_the_rows_of_the_tenant_alone(callers, noun):
+@pytest.fixture(scope="class", params=["sqlite", "postgresql"])
+def owner_and_other(request, app, databases_of):
+    """A client, a key of a tenant that has a row of every list, and a key of another tenant."""
+    maker = databases_of(request.param)
+    database = maker.loaded()
+    attach(app, database, TENANT)
+    callers = Callers(app, database)
+    callers.client = Client(app)
     owner, other = callers.key("*:*"), callers.key("*:*", tenant=callers.tenant("other"))
-    creating = {f"create_{singular_of(noun)}", f"import_{noun}", "create_grid"}
-    ask_job(callers.client.app.state.database)
-    store_result(callers.client.app.state.database)
-    store_calibration(callers.client.app.state.database)
-    store_policy_change(callers.client.app.state.database)
+    ask_job(database)
+    store_result(database)
+    store_calibration(database)
+    store_policy_change(database)
     callers.node()
-    request(callers, "create_cost_center", owner)  # which quotes name
-    for name in (creating & set(OPERATIONS)) - {"create_cost_center"}:
-        assert request(callers, name, owner).is_success
-    mine, theirs = (
-        callers.client.get(f"/v1/{noun}?page_size=500", headers=bearing(key)).json()["items"]
-        for key in (owner, other)
-    )
-    written = [item for item in mine if item.get("origin") != "shipped"]
-    assert written
-    assert not [item for item in written if item in theirs]
-    for item in written:
-        assert json.dumps(item) not in json.dumps(theirs)
+    made = {name for noun in LISTED for name in (f"create_{singular_of(noun)}", f"import_{noun}")}
+    for name in sorted(made & set(OPERATIONS)):
+        assert call(callers, name, owner).is_success, name
+    yield callers.client, owner, other
+    callers.client.close()
+    maker.dispose()
+
+
+class TestLists:
+    @pytest.mark.parametrize("noun", LISTED)
+    def test_they_show_the_rows_of_the_tenant_alone(self, owner_and_other, noun):
+        client, *keys = owner_and_other
+        mine, theirs = (
+            client.get(f"/v1/{noun}?page_size=500", headers=bearing(key)).json()["items"] for key in keys
+        )
+        written = [item for item in mine if item.get("origin") != "shipped"]
+        assert written
+        assert not [item for item in written if item in theirs]
+        for item in written:
+            assert json.dumps(item) not in json.dumps(theirs)
 
 
 def test_a_page_token_of_another_tenant_is_refused(callers):

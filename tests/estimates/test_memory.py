@@ -109,7 +109,7 @@ def is_v0(engine):
 
 
 @given(questions | replicated)
-@settings(max_examples=200)
+@settings(max_examples=80)
 def test_limits_are_where_it_stops_fitting(asked):
     """The layout as chosen, asked again at each limit and one beyond it."""
     answer = ask(shipped(), "memory", asked)
@@ -155,7 +155,7 @@ def widened(detail):
 
 
 @given(questions | replicated)
-@settings(max_examples=200)
+@settings(max_examples=80)
 def test_advice_makes_it_fit(asked):
     answer = ask(shipped(), "memory", asked)
     layout = {name: value for name, value in answer["parallelism"].items() if name != "chosen"}

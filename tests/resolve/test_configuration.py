@@ -1,5 +1,7 @@
 """A training question that leaves its layout open is laid out as a good team would lay it out."""
 
+from contextvars import ContextVar
+
 import pytest
 
 from service.planning.estimates.configuration import choose_configuration
@@ -407,6 +409,7 @@ def test_questions_about_one_run_share_its_search(monkeypatch):
         return choose_configuration(run, **ways)
 
     monkeypatch.setattr(configuration, "choose_configuration", search)
+    monkeypatch.setattr(configuration, "_searched", ContextVar("none", default=None))
     asked = trained("llama-3.1-8b", "h100-sxm", 8)
     alone = [ask(shipped(), name, asked)["parallelism"] for name in ("memory", "throughput")]
     assert len(searched) == 2
