@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 from decimal import Decimal
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Annotated, Any, NamedTuple
 
 from fastapi import Request
@@ -388,6 +388,7 @@ def _name_accelerators(
     return AcceleratorRows(*layers, instances=list_instances(accelerators, offers.values()))
 
 
+@cache
 def build_shipped_snapshot(revision: int = 0) -> CatalogView:
     """Builds the snapshot of the shipped files, without a database."""
     return _build_common_snapshot(revision, _build_layer(list_shipped_documents()))
