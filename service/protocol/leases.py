@@ -75,7 +75,7 @@ class BenchmarkProgress(ProtocolMessage):
 class LeaseProgress(ProtocolMessage):
     """Progress of a run."""
 
-    steps: Annotated[list[BenchmarkProgress], Field(max_length=200)]
+    steps: Annotated[list[BenchmarkProgress], Field(max_length=400)]
 
 
 class LeaseRenewalRequest(ProtocolMessage):

@@ -131,7 +131,7 @@ class BenchmarkSuite(ProtocolMessage):
     """Title of the suite."""
     device: DeviceKind
     """Kind of device that it runs on."""
-    benchmarks: Annotated[list[Benchmark], Field(min_length=1, max_length=200)]
+    benchmarks: Annotated[list[Benchmark], Field(min_length=1, max_length=400)]
 
     @model_validator(mode="after")
     def _validate_names(self) -> "BenchmarkSuite":
