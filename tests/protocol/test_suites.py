@@ -119,7 +119,7 @@ def test_every_format_has_a_sustained_twin_of_the_same_product(tier):
     """At the power limit: after five times the warm-up of the other, in samples far longer than a flush."""
     found = {one.name: one for one in shipped_suites()[f"gpu-{tier}"].benchmarks}
     formats = [name for name in found if re.fullmatch(r"gemm\.[a-z0-9]+", name)]
-    assert len(formats) == 7
+    assert len(formats) >= 7
     for name in formats:
         twin = found[f"{name}_sustained"]
         assert (twin.work, twin.metric) == (found[name].work, found[name].metric)

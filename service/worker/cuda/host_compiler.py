@@ -37,7 +37,11 @@ def build_library(file: str) -> HostLibrary:
         source.write_bytes(files("service.worker.cuda").joinpath(file).read_bytes())
         _run_compiler(found, "-O2", "-shared", "-fPIC", str(source), "-o", str(library))
         version, *_ = _run_compiler(found, "--version").splitlines()
-        return HostLibrary(ctypes.CDLL(str(library)), version)
+        try:
+            return HostLibrary(ctypes.CDLL(str(library)), version)
+        except OSError as error:
+            # Where nothing in the temporary directory may be executed.
+            raise Unsupported(f"{file} cannot be loaded: {get_first_line(error)}") from None
 
 
 def _run_compiler(*command: str) -> str:

@@ -62,6 +62,17 @@ def test_without_a_compiler_c_is_unsupported_and_python_does_not_stand_in(driver
         pass
 
 
+def test_what_may_not_be_loaded_is_unsupported(driver, compilers, monkeypatch):
+    """As from a temporary directory in which nothing may be executed."""
+
+    def refuse(path):
+        raise OSError(f"{path}: failed to map segment from shared object\nand more")
+
+    monkeypatch.setattr(host_compiler.ctypes, "CDLL", refuse)
+    with pytest.raises(Unsupported, match=r"^enqueue\.c cannot be loaded: .*shared object$"), enqueues("c"):
+        pass
+
+
 def test_a_launch_that_the_driver_refuses_is_a_failure(driver, monkeypatch):
     def time_enqueues(*_):
         return -719
