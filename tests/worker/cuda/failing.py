@@ -81,7 +81,7 @@ class Machine:
             "nvmath.bindings.cublas": CUBLAS,
         }
         importlib.import_module = bindings.import_module = lambda name: found.get(name) or modules(name)
-        device.LEAST_FLUSH_BYTES = 2**20
+        device.LEAST_FLUSH_BYTES, device.FLUSHED_CACHES = 2**20, 1
         gemm.MOST_SETS = 64
 
 

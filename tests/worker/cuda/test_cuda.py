@@ -3,6 +3,7 @@
 The kernels are the real ones, compiled for this processor; the bindings are the real ones too.
 """
 
+import math
 import os
 import subprocess
 import sys
@@ -98,8 +99,16 @@ def test_arrays_that_the_cache_could_hold_are_flushed_before_each_pass(driver):
         driver.forget()
         timed.execute(3)
         assert driver.journal == ["evict", "record", *["stream_copy"] * 3, "record"]
-        assert timed.facts.flush_bytes == 4 * MIB
+        assert timed.facts.flush_bytes == MIB
         assert timed.facts.working_set_bytes == 20 * MIB
+
+
+@pytest.mark.parametrize(("l2_bytes", "flushed"), [(2**20, 2**28), (126 * 2**20, 504 * 2**20)])
+def test_a_flush_leaves_little_even_of_a_cache_that_replaces_at_random(l2_bytes, flushed):
+    found = object.__new__(device.CudaDevice)
+    found.l2_bytes = l2_bytes
+    assert found.flush_bytes == flushed
+    assert math.exp(-found.flush_bytes / l2_bytes) < 0.02
 
 
 def test_the_time_of_a_flush_is_not_counted(driver):

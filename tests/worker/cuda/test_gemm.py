@@ -157,11 +157,12 @@ def test_the_search_ends_when_its_time_is_over(lt, monkeypatch):
         assert timed.facts.algorithm.endswith("fastest of 1 proposed")
 
 
-def test_matrices_take_turns_until_the_cache_holds_none_of_them(lt):
-    with product("fp32", 512, 512, 512) as timed:
-        # Three matrices of 1 MiB, against 20 times a cache of 1 MiB.
+def test_matrices_take_turns_until_the_cache_holds_none_of_them(lt, monkeypatch):
+    monkeypatch.setattr(gemm, "CACHE_SHARE", 5)
+    with product("fp32", 256, 256, 256) as timed:
+        # Three matrices of a quarter MiB, against 5 times a cache of 1 MiB.
         assert timed.facts.rotated_buffers == 7
-        assert timed.facts.working_set_bytes == 21 * MIB
+        assert timed.facts.working_set_bytes == 21 * MIB // 4
         lt.products.clear()
         timed.execute(5)
         timed.execute(9)
@@ -222,8 +223,9 @@ def test_a_sample_of_small_products_has_whole_graphs(small):
         assert warm.inner_iterations == 440
 
 
-def test_a_flush_comes_before_the_clock_of_every_sample(lt, driver):
-    with product("fp32", 512, 512, 512) as timed:
+def test_a_flush_comes_before_the_clock_of_every_sample(lt, driver, monkeypatch):
+    monkeypatch.setattr(gemm, "CACHE_SHARE", 1)
+    with product("fp32", 64, 64, 64) as timed:
         driver.forget()
         driver.takes("evict", 5000)
         assert timed.execute(2) == 140_000
