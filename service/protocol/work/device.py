@@ -34,6 +34,11 @@ class EnqueueLatencyWork(Work):
     launches: Annotated[int, Field(ge=1, le=1000, json_schema_extra=INT64)]
     """Launches of one execution, no more than a stream queues before the host has to wait."""
 
+    @property
+    def suite_form(self) -> int:
+        """2, because the first release does not know it."""
+        return 2
+
     def count_work(self) -> WorkAmount:
         """Returns the launches of one execution."""
         return WorkAmount(parts=self.launches)

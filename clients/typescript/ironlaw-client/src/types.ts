@@ -5264,6 +5264,8 @@ export interface LeaseClaimRequest {
     wait_seconds?: number;
     /** Digest of the current inventory of the node. */
     inventory_sha256: string;
+    /** Newest form of suites that the node reads. The service leaves out benchmarks of newer forms. */
+    suite_form?: number;
 }
 
 /** State of the run after its lease was completed. */

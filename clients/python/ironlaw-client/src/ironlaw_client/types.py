@@ -7070,6 +7070,9 @@ class LeaseClaimRequest(TypedDict):
     inventory_sha256: str
     """Digest of the current inventory of the node."""
 
+    suite_form: NotRequired[int]
+    """Newest form of suites that the node reads. The service leaves out benchmarks of newer forms."""
+
 
 class LeaseCompletion(TypedDict):
     """State of the run after its lease was completed."""
