@@ -60,7 +60,7 @@ STEPS = {
         (
             "gemm.*", "gemm_shape.*", "gemm_skinny.*", "hbm.read", "hbm.write", "hbm.copy*", "hbm.triad",
             "link.h2d", "link.d2h", "attention.prefill_flash", "attention.prefill_cudnn", "launch.*",
-            "enqueue.*", "memory.*", "host.copy", "storage.*",
+            "memory.*", "host.copy", "storage.*",
         ),
         {"warmup_seconds": 1.0, "least_seconds": 0.5, "most_seconds": 3.0},
         # Peaks are drawn of the sustained products; of the others, one stands beside the shapes.
