@@ -26,7 +26,7 @@ FLUSH_WORD = 0x5A5A5A5A
 """Word of the buffer that a flush reads; its kernel requires that it is not 0."""
 LEAST_HOLD_NS = 300_000
 """Time for which the stream is held at first while calls of a library are queued."""
-MOST_HOLD_NS = 40_000_000
+MOST_HOLD_NS = 256 * LEAST_HOLD_NS
 
 KernelLaunch = Callable[[], None]
 
@@ -229,7 +229,7 @@ class CudaDevice:
         """Returns the nanoseconds of calls of a library after a flush, none of which waits for the host.
 
         A kernel holds the stream while they are queued. If the device begins before the host has queued all,
-        they are repeated behind a longer hold. Raises :class:`Unsupported` if 40 ms are not enough.
+        they are repeated behind a longer hold. Raises :class:`Unsupported` if 77 ms are not enough.
         """
         start, stop = self._events
         waiting = self.driver.CUresult.CUDA_ERROR_NOT_READY
