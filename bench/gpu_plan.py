@@ -63,12 +63,16 @@ STEPS = {
             "memory.*", "host.copy", "storage.*",
         ),
         {"warmup_seconds": 1.0, "least_seconds": 0.5, "most_seconds": 3.0},
+        # Peaks are drawn of the sustained products; of the others, one stands beside the shapes.
+        left_out=tuple(f"gemm.{name}" for name in ("fp16", "fp8", "int8", "tf32", "fp32", "fp64")),
     ),
     "power": Step(
         "Power when idle, with a context and under loads, in windows of 20 s",
         360.0, ("power.*",), {}, suite="gpu-deep", left_out=(),
     ),
 }  # fmt: skip
+SUSTAINED = {"warmup_seconds": 6.0, "least_seconds": 2.0, "most_seconds": 3.0, "most_samples": 100}
+"""Sampling of a sustained product: longer than that of the others of any step, and at the power limit."""
 BRIEF = {"window_seconds": 20.0, "settle_seconds": 15.0}
 """Window of a reading of power; the benchmark has another name than that of the suite."""
 
@@ -95,7 +99,8 @@ def briefly(benchmark: Any, sampling: dict[str, float]) -> Any:  # noqa: ANN401
     if benchmark.work.kind == "power":
         work = benchmark.work.model_copy(update=BRIEF)
         return benchmark.model_copy(update={"name": f"{benchmark.name}_brief", "work": work, "windows": []})
-    rule = benchmark.sampling.model_copy(update={**sampling, "most_warmup_seconds": 0.0})
+    own = SUSTAINED if benchmark.name.endswith("_sustained") else sampling
+    rule = benchmark.sampling.model_copy(update={**own, "most_warmup_seconds": 0.0})
     return benchmark.model_copy(update={"repeats": 1, "sampling": rule})
 
 

@@ -59,7 +59,7 @@ def _build_telemetry_conditions(telemetry: DeviceTelemetry) -> dict[str, Any]:
         "memory_temperature_celsius",
     )
     found: dict[str, Any] = {}
-    for name in (*spreads, "power_watts"):
+    for name in (*spreads, "power_watts", "power_instant_watts"):
         spread = getattr(telemetry, name)
         if spread is not MISSING:
             found[name] = spread.median

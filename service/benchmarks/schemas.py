@@ -164,7 +164,7 @@ class MeasurementConditions(StrictModel):
     discarded_samples: Integer | MISSING = MISSING
     """Number of samples that do not count."""
     flush_bytes: Integer | MISSING = MISSING
-    """Bytes that are overwritten before each sample, so that no input is cached."""
+    """Bytes that are read before each sample, so that no input is cached."""
     rotated_buffers: Integer | MISSING = MISSING
     """Number of sets of input that take turns."""
     uses_graph: bool | MISSING = MISSING
@@ -188,7 +188,9 @@ class MeasurementConditions(StrictModel):
     memory_temperature_celsius: float | MISSING = MISSING
     """Temperature of the memory of the device."""
     power_watts: float | MISSING = MISSING
-    """Power by the sensor."""
+    """Power by the sensor, on most devices its average over one second."""
+    power_instant_watts: float | MISSING = MISSING
+    """Power by the sensor at the moment of a reading."""
     energy_joules: float | MISSING = MISSING
     """Energy by the energy counter."""
     energy_power_watts: float | MISSING = MISSING

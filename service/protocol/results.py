@@ -70,7 +70,7 @@ class DeviceTelemetry(ProtocolMessage):
     window_seconds: Seconds
     """Duration of the window of the readings."""
     sample_period_seconds: Seconds | MISSING = MISSING
-    """Time from one reading to the next."""
+    """Mean time from one reading to the next."""
     sample_count: Int53 = 0
     """Number of readings of each kind."""
     sm_clock_hz: ReadingSpread | MISSING = MISSING
@@ -84,7 +84,9 @@ class DeviceTelemetry(ProtocolMessage):
     memory_temperature_celsius: ReadingSpread | MISSING = MISSING
     """Temperature of the memory of the device."""
     power_watts: ReadingSpread | MISSING = MISSING
-    """Power by the sensor."""
+    """Power by the sensor, on most devices its average over one second."""
+    power_instant_watts: ReadingSpread | MISSING = MISSING
+    """Power by the sensor at the moment of each reading."""
     energy_joules: NotNegative | MISSING = MISSING
     """Energy by the energy counter."""
     energy_power_watts: NotNegative | MISSING = MISSING
@@ -161,7 +163,7 @@ class BenchmarkMeasurement(ProtocolMessage):
     working_set_bytes: Int53 = 0
     """Memory that one execution touches; 0 if it is not counted."""
     flush_bytes: Int53 = 0
-    """Bytes that are overwritten before each sample, so that no input is cached."""
+    """Bytes that are read before each sample, so that no input is cached."""
     rotated_buffers: PositiveInt53 = 1
     """Number of sets of input that take turns, so that none of them is cached."""
     uses_graph: bool = False

@@ -28,9 +28,11 @@ class MeasurementFacts:
     accumulation: str | None = None
     working_set_bytes: int = 0
     flush_bytes: int = 0
-    """Bytes that are overwritten before each sample, so that no data are cached."""
+    """Bytes that are read before each sample, so that no data are cached."""
     rotated_buffers: int = 1
     uses_graph: bool = False
+    executions_per_launch: int = 1
+    """Executions that are launched together, as one graph; a sample has a multiple of them."""
     threads: int | None = None
     """Threads of the host that do the work, if the host does it."""
     software: tuple[NodeSoftware, ...] = ()

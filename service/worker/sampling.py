@@ -103,16 +103,17 @@ def warm_up(
     ``most_warmup_seconds`` is longer, it continues until the device is steady; ``temperature`` is in degrees
     Celsius, None if it is unknown. Raises :class:`WorkTooShort`.
     """
-    least = _MARGIN * least_sample_ns(sampling, timer_ns)
+    least, unit = _MARGIN * least_sample_ns(sampling, timer_ns), timed.facts.executions_per_launch
     start = clock()
-    timed.execute(1)
+    timed.execute(unit)
     first = clock() - start
-    inner, iterations, rest = 1, 1, _WarmupTrend(clock, temperature)
+    inner, iterations, rest = unit, unit, _WarmupTrend(clock, temperature)
     while True:
         took = timed.execute(inner)
         iterations += inner
         if took < least:
-            inner, rest = _increase_iterations(inner, took, least), _WarmupTrend(clock, temperature)
+            wanted = _increase_iterations(inner, took, least)
+            inner, rest = ceil(wanted / unit) * unit, _WarmupTrend(clock, temperature)
             continue
         rest.add(took)
         passed = (clock() - start) / _NS

@@ -1,10 +1,12 @@
 """Telemetry of the device over a timed window: a thread of readings, and counters at both ends.
 
 Clocks, temperature and power are read periodically; energy, throttling and memory errors are counters of the
-driver, of which the difference counts: a thread that polls would miss events between its readings.
+driver, of which the difference counts: a thread that polls would miss events between its readings. The power
+that NVML reports is an average over one second on most devices, so that of the moment is read beside it.
 """
 
 import os
+import random
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -19,7 +21,10 @@ from service.protocol.results import DeviceTelemetry, ReadingSpread, ThrottleSec
 from service.worker import nvml
 from service.worker.benchmark import Unsupported
 
-PERIOD_SECONDS = 0.05
+PERIOD_SECONDS = 0.037
+"""Mean time between readings, no part or multiple of the 20 and 100 ms in which sensors move."""
+JITTER = 0.5
+"""Share of the period by which a wait is shorter or longer, so that readings keep no step with a load."""
 SHORTEST_ENERGY_SECONDS = 2.0
 """Least window of an energy: the counter moves about ten times a second (documentation of Zeus)."""
 
@@ -47,6 +52,11 @@ REASONS = {
     0x100: "display-clock",
 }
 """Bits of the clock event reasons, by nvml.h."""
+
+
+def draw_wait(period_seconds: float) -> float:
+    """Returns the seconds to the next reading, uniform around the period."""
+    return period_seconds * random.uniform(1 - JITTER, 1 + JITTER)  # noqa: S311  # no secret
 
 
 class TelemetryWindow:
@@ -137,7 +147,7 @@ class _TelemetrySampler:
     def _run(self) -> None:
         try:
             self._read_sensors()
-            while not self._over.wait(self._period):
+            while not self._over.wait(draw_wait(self._period)):
                 self._read_sensors()
         except Exception as error:  # noqa: BLE001  # raised again by whoever stops the thread
             self._failure = error
@@ -163,8 +173,11 @@ class _TelemetrySampler:
         }
         for member, (unit, question) in questions.items():
             self._record_reading(member, ask(member, question), unit)
-        field = self._answers.query_field("memory_temperature_celsius", handle, "NVML_FI_DEV_MEMORY_TEMP")
-        self._record_reading("memory_temperature_celsius", field, 1)
+        for member, field, unit in (
+            ("memory_temperature_celsius", "NVML_FI_DEV_MEMORY_TEMP", 1),
+            ("power_instant_watts", "NVML_FI_DEV_POWER_INSTANT", 1e-3),
+        ):
+            self._record_reading(member, self._answers.query_field(member, handle, field), unit)
         reasons = ask("throttle_reasons", lambda: bindings.nvmlDeviceGetCurrentClocksEventReasons(handle))
         if reasons is not MISSING:
             self._reasons |= reasons
@@ -216,6 +229,7 @@ class _TelemetrySampler:
             temperature_celsius=self._build_spread("temperature_celsius"),
             memory_temperature_celsius=self._build_spread("memory_temperature_celsius"),
             power_watts=self._build_spread("power_watts"),
+            power_instant_watts=self._build_spread("power_instant_watts"),
             energy_joules=joules,
             energy_power_watts=watts,
             throttle_seconds=ThrottleSeconds(

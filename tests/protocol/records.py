@@ -55,6 +55,7 @@ TELEMETRY = st.builds(
             "temperature_celsius",
             "memory_temperature_celsius",
             "power_watts",
+            "power_instant_watts",
         ),
         perhaps(SPREADS),
     ),

@@ -1,6 +1,7 @@
 """The suites that come with the service, each of them."""
 
 import json
+import re
 from importlib.resources import files
 
 import pytest
@@ -8,6 +9,7 @@ from pydantic import ValidationError
 
 from service.protocol.suites import BenchmarkSuite, shipped_suites
 from service.worker import cpu
+from service.worker.sampling import least_sample_ns
 
 FILES = sorted(
     (file for file in (files("service.protocol") / "suites").iterdir() if file.name.endswith(".json")),
@@ -37,6 +39,7 @@ METRICS = {
     "external_tool": {"bytes_per_second"},
     "storage": {"bytes_per_second"},
     "launch_latency": {"seconds"},
+    "enqueue_latency": {"seconds"},
     "power": {"watts"},
     "optimizer_step": {"bytes_per_second"},
     "gradient_accumulation": {"bytes_per_second"},
@@ -94,9 +97,7 @@ def test_what_is_planned_counts_processes_warm_up_samples_and_checks_or_the_wind
 
 def test_every_kind_of_work_is_in_a_suite_and_the_deepest_has_all_that_the_others_have():
     suites = shipped_suites()
-    deep, standard = suites["gpu-deep"], suites["gpu-standard"]
-    assert {benchmark.work.kind for benchmark in deep.benchmarks} == METRICS.keys()
-    assert {benchmark.work.kind for benchmark in standard.benchmarks} == METRICS.keys()
+    assert {benchmark.work.kind for benchmark in suites["gpu-deep"].benchmarks} == METRICS.keys()
     names = [{benchmark.name for benchmark in suites[f"gpu-{tier}"].benchmarks} for tier in TIERS]
     assert names[0] - {"power.idle_brief"} <= names[1] <= names[2]
 
@@ -109,6 +110,20 @@ def test_a_name_means_the_same_work_in_every_tier(device):
             for benchmark in found.benchmarks:
                 works.setdefault(benchmark.name, set()).add(benchmark.work.model_dump_json())
     assert [name for name, each in works.items() if len(each) > 1] == []
+
+
+@pytest.mark.parametrize("tier", ["standard", "deep"])
+def test_every_format_has_a_sustained_twin_of_the_same_product(tier):
+    """At the power limit: after five times the warm-up of the other, in samples far longer than a flush."""
+    found = {one.name: one for one in shipped_suites()[f"gpu-{tier}"].benchmarks}
+    formats = [name for name in found if re.fullmatch(r"gemm\.[a-z0-9]+", name)]
+    assert len(formats) >= 7
+    for name in formats:
+        twin = found[f"{name}_sustained"]
+        assert (twin.work, twin.metric) == (found[name].work, found[name].metric)
+        assert twin.sampling.warmup_seconds >= 5 * found[name].sampling.warmup_seconds
+        # A flush takes 0.1 ms.
+        assert least_sample_ns(twin.sampling, 500) >= 20_000_000
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)

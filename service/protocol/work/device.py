@@ -23,6 +23,27 @@ class LaunchLatencyWork(Work):
         return WorkAmount(parts=self.launches)
 
 
+class EnqueueLatencyWork(Work):
+    """Time in which the host enqueues an empty kernel, whenever the device runs it."""
+
+    comparison: ClassVar[Literal["never"]] = "never"
+
+    kind: Literal["enqueue_latency"]
+    caller: Literal["c", "cuda_bindings"]
+    """Caller of the driver: a loop in C, or Python through cuda-bindings."""
+    launches: Annotated[int, Field(ge=1, le=1000, json_schema_extra=INT64)]
+    """Launches of one execution, no more than a stream queues before the host has to wait."""
+
+    @property
+    def suite_form(self) -> int:
+        """2, because the first release does not know it."""
+        return 2
+
+    def count_work(self) -> WorkAmount:
+        """Returns the launches of one execution."""
+        return WorkAmount(parts=self.launches)
+
+
 class PowerWork(Work):
     """Power of a device, by its energy counter over the window, idle or under a load."""
 
@@ -53,4 +74,4 @@ class PowerWork(Work):
         return self.settle_seconds + self.window_seconds
 
 
-DeviceWork = LaunchLatencyWork | PowerWork
+DeviceWork = LaunchLatencyWork | EnqueueLatencyWork | PowerWork

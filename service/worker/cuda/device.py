@@ -17,9 +17,16 @@ from service.worker.cuda.bindings import CudaError, check_status, list_versions,
 THREADS = 256
 """Threads in a block; the kernels are compiled for this number."""
 CACHE_SHARE = 20
-"""Data are larger than the cache by this factor, or the cache is overwritten before each sample."""
+"""Data are larger than the cache by this factor, or the cache is flushed before each sample."""
+FLUSHED_CACHES = 4
+"""Size of a flush in caches: of lines that are replaced at random, 2% (exp -4) stay."""
 LEAST_FLUSH_BYTES = 256 * 2**20
-"""Least bytes of a flush: long enough to write that the next launches are queued meanwhile."""
+"""Least bytes of a flush: long enough to read that the next launches are queued meanwhile."""
+FLUSH_WORD = 0x5A5A5A5A
+"""Word of the buffer that a flush reads; its kernel requires that it is not 0."""
+LEAST_HOLD_NS = 300_000
+"""Time for which the stream is held at first while calls of a library are queued."""
+MOST_HOLD_NS = 256 * LEAST_HOLD_NS
 
 KernelLaunch = Callable[[], None]
 
@@ -49,6 +56,7 @@ class CudaDevice:
         self._events = [self.create_event(), self.create_event()]
         self._modules: dict[str, Any] = {}
         self._flush: KernelLaunch | None = None
+        self._hold_ns = LEAST_HOLD_NS
 
     def _read_attribute(self, which: Any) -> int:  # noqa: ANN401
         return int(check_status(self.driver.cuDeviceGetAttribute(which, self._number)))
@@ -179,16 +187,17 @@ class CudaDevice:
 
     @property
     def flush_bytes(self) -> int:
-        """Bytes that a flush overwrites."""
-        return max(2 * self.l2_bytes, LEAST_FLUSH_BYTES)
+        """Bytes that a flush reads."""
+        return max(FLUSHED_CACHES * self.l2_bytes, LEAST_FLUSH_BYTES)
 
     def flush_cache(self) -> None:
-        """Overwrites the cache, without waiting for it."""
+        """Empties the cache by reads alone, so that no line has to be written back; does not wait for it."""
         if self._flush is None:
             vectors = self.flush_bytes // 16
-            address = self.allocate(self.flush_bytes)
-            kernel = self.load_kernel("flush.cu", "flush")
-            self._flush = self.build_launch(kernel, self.multiprocessors * 8, address, vectors, 0x5A5A5A5A)
+            address, never = self.allocate(self.flush_bytes), self.allocate(16)
+            run_kernel(self, ("flush.cu", "flush"), address, vectors, FLUSH_WORD)
+            kernel = self.load_kernel("flush.cu", "evict")
+            self._flush = self.build_launch(kernel, self.multiprocessors * 8, address, vectors, never)
         self._flush()
 
     def time_work(self, work: Callable[[], None]) -> int:
@@ -215,6 +224,29 @@ class CudaDevice:
 
         self.flush_cache()
         return self.time_work(enqueue_launches)
+
+    def time_queued(self, work: Callable[[], None]) -> int:
+        """Returns the nanoseconds of calls of a library after a flush, none of which waits for the host.
+
+        A kernel holds the stream while they are queued. If the device begins before the host has queued all,
+        they are repeated behind a longer hold. Raises :class:`Unsupported` if 77 ms are not enough.
+        """
+        start, stop = self._events
+        waiting = self.driver.CUresult.CUDA_ERROR_NOT_READY
+        while True:
+            self.flush_cache()
+            self.build_launch(self.load_kernel("hold.cu", "hold"), 1, self._hold_ns, threads=1)()
+            check_status(self.driver.cuEventRecord(start, self._stream))
+            work()
+            check_status(self.driver.cuEventRecord(stop, self._stream))
+            (begun,) = self.driver.cuEventQuery(start)
+            check_status(self.driver.cuEventSynchronize(stop))
+            if begun == waiting:
+                return self.compute_elapsed_ns(start, stop)
+            check_status((begun,))
+            if self._hold_ns >= MOST_HOLD_NS:
+                raise Unsupported(f"the host takes longer than {self._hold_ns} ns to queue the work")
+            self._hold_ns *= 2
 
     def compute_elapsed_ns(self, start: Any, stop: Any) -> int:  # noqa: ANN401
         """Returns the nanoseconds between two events that have occurred."""

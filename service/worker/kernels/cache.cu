@@ -17,17 +17,26 @@ __device__ __forceinline__ uint4 past_the_first_cache(const uint4* at) {
 
 // Calls visit(place of each of `unroll` vectors) for every vector once a pass, the first of a pass further on by
 // `shift`, which is below `vectors`. `vectors` is a multiple of `unroll` times the threads of a block.
+//
+// The tiles of all passes are dealt out in a row, so that every block has its share of them: of an array of fewer tiles
+// than there are blocks, a pass by itself would leave multiprocessors without any.
 template <class Visit>
 __device__ __forceinline__ void over_passes(u64 vectors, u64 passes, u64 shift, Visit visit) {
-    const u64 threads = blockDim.x, step = gridDim.x * threads * unroll;
-    u64 begin = 0;
-    for (u64 pass = 0; pass < passes; pass++) {
-        for (u64 i = blockIdx.x * threads * unroll; i < vectors; i += step) {
-            // Whole tiles are moved, so that none is cut by the end of the array.
-            const u64 tile = i + begin < vectors ? i + begin : i + begin - vectors;
-            visit(tile + threadIdx.x, threads);
+    const u64 threads = blockDim.x, tile = threads * unroll, stride = gridDim.x * tile;
+    const u64 more_passes = stride / vectors, more = stride % vectors, more_begin = more_passes * shift % vectors;
+    u64 pass = blockIdx.x * tile / vectors, place = blockIdx.x * tile % vectors, begin = pass * shift % vectors;
+    const auto wrapped = [vectors](u64 at) { return at < vectors ? at : at - vectors; };
+    while (pass < passes) {
+        // Whole tiles are moved, so that none is cut by the end of the array.
+        visit(wrapped(place + begin) + threadIdx.x, threads);
+        place += more;
+        pass += more_passes;
+        begin = wrapped(begin + more_begin);
+        if (place >= vectors) {
+            place -= vectors;
+            pass++;
+            begin = wrapped(begin + shift);
         }
-        begin = begin + shift < vectors ? begin + shift : begin + shift - vectors;
     }
 }
 

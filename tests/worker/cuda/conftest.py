@@ -67,7 +67,9 @@ class Driver:
 @pytest.fixture
 def driver(fake_nvml, monkeypatch):
     """A device of compute capability 9.0 with two multiprocessors, 1 MiB of cache and 1 GiB of memory."""
-    monkeypatch.setattr(device, "LEAST_FLUSH_BYTES", 3 * 2**20)
+    # A flush on this processor takes 10 ms for each MiB.
+    monkeypatch.setattr(device, "LEAST_FLUSH_BYTES", 2**20)
+    monkeypatch.setattr(device, "FLUSHED_CACHES", 1)
     if not shutil.which("g++"):
         pytest.skip("no g++ to run the kernels on this processor with")
     fake = Driver()

@@ -7,7 +7,7 @@ import sys
 import pynvml
 
 from service.worker.child import list_devices, main, measure_task
-from service.worker.cuda import bindings, device
+from service.worker.cuda import bindings, device, gemm
 from tests.worker.cuda import host_kernels
 from tests.worker.cuda.fake_cublaslt import CUBLAS, FakeLt
 from tests.worker.cuda.fake_nvml import MOVED, FakeNvml
@@ -28,12 +28,18 @@ class Machine:
     def __init__(self):
         self.driver = host_kernels.driver()
         self.lt = FakeLt(lambda microseconds: self.driver.fake_advance(float(microseconds)))
+        self._queued = []
+        self.lt.queue = self._queue
         self.nvml = FakeNvml(
             nvmlSystemGetCudaDriverVersion=13000,
             nvmlDeviceGetUUID="GPU-00000000",
             nvmlDeviceGetName="NVIDIA H200",
         )
         self.nvml.fields = dict.fromkeys(MOVED, 7)
+
+    def _queue(self, stream, work):
+        self._queued.append(host_kernels.WORK(work))
+        self.driver.fake_queue(stream, self._queued[-1])
 
     def nothing(self):
         """Everything works."""
@@ -75,7 +81,8 @@ class Machine:
             "nvmath.bindings.cublas": CUBLAS,
         }
         importlib.import_module = bindings.import_module = lambda name: found.get(name) or modules(name)
-        device.LEAST_FLUSH_BYTES = 2**20
+        device.LEAST_FLUSH_BYTES, device.FLUSHED_CACHES = 2**20, 1
+        gemm.MOST_SETS = 64
 
 
 def _prepare():

@@ -154,6 +154,12 @@ int cuEventSynchronize(void*) {
     while (facts.count("hang")) pause();
     return facts.count("sync_event") ? std::atoi(facts["sync_event"].c_str()) : 0;
 }
+// The host is ahead of the device, but for the first `begun` times that it is asked.
+int cuEventQuery(void*) {
+    const int left = facts.count("begun") ? std::atoi(facts["begun"].c_str()) : 0;
+    if (left > 0) facts["begun"] = std::to_string(left - 1);
+    return left > 0 ? 0 : 600;
+}
 int cuEventElapsedTime(float* ms, void* start, void* stop) {
     *ms = (float)((((Event*)stop)->at - ((Event*)start)->at) / 1000);
     return 0;

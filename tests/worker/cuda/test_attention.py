@@ -37,10 +37,11 @@ def torch(driver, monkeypatch):
 )
 def test_own_kernels_are_flushed_timed_and_checked(driver, monkeypatch, phase, dtype, kernels):
     with prepared(phase, dtype=dtype) as timed:
+        timed.execute(1)
         driver.forget()
         assert timed.execute(2) == 20_000 * len(kernels)
         # The data would fit into the cache.
-        assert driver.journal == ["flush", "record", *kernels, "record"] * 2
+        assert driver.journal == ["evict", "hold", "record", *kernels, "record"] * 2
         assert timed.check().passed
         assert timed.facts.library == "own kernel attention"
         monkeypatch.setattr(timed._back_end, "queue", lambda: None)
@@ -81,6 +82,29 @@ def test_each_back_end_of_pytorch_runs_by_its_name_on_the_stream_that_is_timed(t
         assert not timed.check().passed
     assert torch.active == []
     assert not torch.backends.cuda.matmul.allow_tf32
+
+
+def test_calls_of_a_library_are_queued_before_the_device_begins(torch, driver):
+    """Behind a hold of 0.3 ms, and behind twice that where the device was there first."""
+    holds = []
+    with prepared("decode", "flash") as timed:
+        launch = timed._device.build_launch
+
+        def build_launch(kernel, blocks, *arguments, **more):
+            holds.extend(arguments if more == {"threads": 1} else [])
+            return launch(kernel, blocks, *arguments, **more)
+
+        timed._device.build_launch = build_launch
+        timed.execute(1)
+        holds.clear()
+        driver.fact("begun", 2)
+        driver.forget()
+        assert timed.execute(3) == 150_000
+        assert driver.journal == ["evict", "hold", "record", "record"] * 5
+        assert holds == [300_000, 600_000, 1_200_000, 1_200_000, 1_200_000]
+        driver.fact("begun", 1000)
+        with pytest.raises(Unsupported, match="host takes longer than 76800000 ns to queue the work"):
+            timed.execute(1)
 
 
 def test_a_decoding_step_of_pytorch_sees_the_whole_context(torch):

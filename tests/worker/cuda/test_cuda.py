@@ -3,6 +3,7 @@
 The kernels are the real ones, compiled for this processor; the bindings are the real ones too.
 """
 
+import math
 import os
 import subprocess
 import sys
@@ -93,18 +94,26 @@ def test_arrays_that_the_cache_could_hold_are_flushed_before_each_pass(driver):
     with prepared("stream", pattern="copy", array_bytes=9 * MIB) as timed:
         driver.forget()
         timed.execute(3)
-        assert driver.journal == ["flush", "record", "stream_copy", "record"] * 3
+        assert driver.journal == ["evict", "record", "stream_copy", "record"] * 3
     with prepared("stream", pattern="copy", array_bytes=10 * MIB) as timed:
         driver.forget()
         timed.execute(3)
-        assert driver.journal == ["flush", "record", *["stream_copy"] * 3, "record"]
-        assert timed.facts.flush_bytes == 3 * MIB
+        assert driver.journal == ["evict", "record", *["stream_copy"] * 3, "record"]
+        assert timed.facts.flush_bytes == MIB
         assert timed.facts.working_set_bytes == 20 * MIB
+
+
+@pytest.mark.parametrize(("l2_bytes", "flushed"), [(2**20, 2**28), (126 * 2**20, 504 * 2**20)])
+def test_a_flush_leaves_little_even_of_a_cache_that_replaces_at_random(l2_bytes, flushed):
+    found = object.__new__(device.CudaDevice)
+    found.l2_bytes = l2_bytes
+    assert found.flush_bytes == flushed
+    assert math.exp(-found.flush_bytes / l2_bytes) < 0.02
 
 
 def test_the_time_of_a_flush_is_not_counted(driver):
     with prepared("strided_read", stride_bytes=128, array_bytes=MIB) as timed:
-        driver.takes("flush", 5000)
+        driver.takes("evict", 5000)
         driver.takes("strided_read", 7)
         assert timed.execute(3) == 21_000
 
@@ -272,6 +281,7 @@ WORK = {
     "collective": {"operation": "all_reduce", "devices": 2, "payload_bytes": MIB},
     "external_tool": {"tool": "nvbandwidth", "test": "host_to_device_memcpy_ce", "transfer_bytes": MIB},
     "launch_latency": {"method": "graph", "launches": 5},
+    "enqueue_latency": {"caller": "c", "launches": 5},
     "power": {"load": "context", "window_seconds": 1.0, "settle_seconds": 0.0},
     "capacity": {},
     "context_memory": {"with_library": False},

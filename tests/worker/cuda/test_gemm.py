@@ -4,9 +4,11 @@ import importlib
 
 import pytest
 
+from service.protocol.suites import BenchmarkSampling
 from service.protocol.work.arithmetic import GemmWork
 from service.worker.benchmark import Unsupported
 from service.worker.cuda import PREPARE, bindings, cublaslt, gemm, power
+from service.worker.sampling import warm_up
 from tests.worker.cuda.fake_cublaslt import CUBLAS, FakeLt, _tf32
 from tests.worker.cuda.fake_nvml import process
 from tests.worker.cuda.test_cuda import SEED, asked
@@ -17,7 +19,9 @@ DTYPES = ["fp64", "fp32", "tf32", "bf16", "fp16", "fp8_e4m3", "int8"]
 
 @pytest.fixture
 def lt(driver, monkeypatch):
-    """A cuBLASLt whose products take a known time on the clock of the driver's events."""
+    """A cuBLASLt whose products take a known time on the clock of the driver's events: 70 us is not small."""
+    monkeypatch.setattr(gemm, "SMALL_NS", 50_000)
+    monkeypatch.setattr(gemm, "MOST_SETS", 64)
     fake = FakeLt(driver.advance)
     modules = {"nvmath.bindings.cublasLt": fake, "nvmath.bindings.cublas": CUBLAS}
     monkeypatch.setattr(
@@ -153,11 +157,12 @@ def test_the_search_ends_when_its_time_is_over(lt, monkeypatch):
         assert timed.facts.algorithm.endswith("fastest of 1 proposed")
 
 
-def test_matrices_take_turns_until_the_cache_holds_none_of_them(lt):
-    with product("fp32", 512, 512, 512) as timed:
-        # Three matrices of 1 MiB, against 20 times a cache of 1 MiB.
+def test_matrices_take_turns_until_the_cache_holds_none_of_them(lt, monkeypatch):
+    monkeypatch.setattr(gemm, "CACHE_SHARE", 5)
+    with product("fp32", 256, 256, 256) as timed:
+        # Three matrices of a quarter MiB, against 5 times a cache of 1 MiB.
         assert timed.facts.rotated_buffers == 7
-        assert timed.facts.working_set_bytes == 21 * MIB
+        assert timed.facts.working_set_bytes == 21 * MIB // 4
         lt.products.clear()
         timed.execute(5)
         timed.execute(9)
@@ -171,15 +176,60 @@ def test_small_matrices_are_flushed_out_before_each_product(lt, driver):
         assert timed.facts.rotated_buffers == gemm.MOST_SETS
         driver.forget()
         assert timed.execute(3) == 210_000
-        assert driver.journal == ["flush", "record", "record"] * 3
+        assert driver.journal == ["evict", "record", "record"] * 3
 
 
-def test_a_flush_comes_before_the_clock_of_every_sample(lt, driver):
-    with product("fp32", 512, 512, 512) as timed:
+@pytest.fixture
+def small(lt, driver, monkeypatch):
+    """Products that are repeated on 22 sets, by a library whose work a graph can capture."""
+    monkeypatch.setattr(gemm, "CACHE_SHARE", 1)
+    lt.queue = driver.queue
+    lt.microseconds = [40] * 3
+    return lt
+
+
+@pytest.mark.parametrize(("microseconds", "products"), [(49, 88), (30, 154), (1, 1034)])
+def test_small_products_run_as_one_launch_of_a_graph(small, driver, microseconds, products):
+    """Of 4 ms and of 1024 products at most, in whole turns of the sets."""
+    small.microseconds = [microseconds] * 3
+    with product("fp32", 64, 64, 64) as timed:
+        assert (timed.facts.uses_graph, timed.facts.executions_per_launch) == (True, products)
+        assert timed.facts.algorithm.endswith(f"fastest of 3 proposed; graph of {products}")
+        assert timed.facts.rotated_buffers == 22
         driver.forget()
-        driver.takes("flush", 5000)
+        small.products.clear()
+        assert timed.execute(products) == products * 1000 * microseconds
+        # Between the events is no launch but that of the graph.
+        assert driver.journal == ["evict", "record", "graph", "record"]
+        results = [result for *_, result in small.products]
+        assert len(results) == products
+        assert results[:22] == results[-22:]
+        assert len(set(results)) == 22
+
+
+def test_what_is_left_over_of_graphs_runs_one_by_one(small, driver):
+    with product("fp32", 64, 64, 64) as timed:
+        assert timed.facts.executions_per_launch == 110
+        driver.forget()
+        assert timed.execute(223) == 223 * 40_000
+        assert driver.journal == ["evict", "record", "graph", "graph", "record"]
+        assert timed.check().passed
+
+
+def test_a_sample_of_small_products_has_whole_graphs(small):
+    with product("fp32", 64, 64, 64) as timed:
+        warm = warm_up(timed, BenchmarkSampling(warmup_seconds=0.0, least_seconds=20.0), timer_ns=500)
+        # A sample has 10 ms and a quarter more: of 110 products, which take 4.4 ms, four times as many do.
+        assert warm.inner_iterations == 440
+
+
+def test_a_flush_comes_before_the_clock_of_every_sample(lt, driver, monkeypatch):
+    monkeypatch.setattr(gemm, "CACHE_SHARE", 1)
+    with product("fp32", 64, 64, 64) as timed:
+        driver.forget()
+        driver.takes("evict", 5000)
         assert timed.execute(2) == 140_000
-        assert driver.journal == ["flush", "record", "record"]
+        assert driver.journal == ["evict", "record", "record"]
 
 
 def test_a_format_that_the_device_lacks_is_unsupported(lt, monkeypatch):

@@ -59,6 +59,18 @@ def test_the_first_contact_is_as_broad_as_the_standard_suite():
     }
 
 
+def test_peaks_are_drawn_of_products_of_every_format_at_the_power_limit():
+    """Of the large products of a format, a calibration takes those that were warmed longest."""
+    figures = gpu_plan.planned_suite("figures").benchmarks
+    large = [one for one in figures if one.work.kind == "gemm" and one.work.m == one.work.k == 8192]
+    for dtype in ("bf16", "fp16", "fp8_e4m3", "int8", "tf32", "fp32", "fp64"):
+        warmest = max(
+            (one for one in large if one.work.dtype == dtype), key=lambda one: one.sampling.warmup_seconds
+        )
+        assert warmest.name.endswith("_sustained")
+        assert warmest.sampling.warmup_seconds >= 5 * gpu_plan.STEPS["figures"].sampling["warmup_seconds"]
+
+
 def test_a_shorter_reading_of_power_has_a_name_of_its_own():
     names = [one.name for one in gpu_plan.planned_suite("power").benchmarks]
     assert names[0] == "power.idle_brief"

@@ -145,6 +145,17 @@ def test_flush_overwrites_everything():
     assert touched == (0, array.nbytes)
 
 
+@on_this_processor
+def test_a_cache_is_emptied_by_reads_alone():
+    """A line that was written would go to memory during what is timed next."""
+    array, never = np.full(4 * 9_999, 0x5A5A5A5A, np.uint32), np.ones(4, np.uint32)
+    assert counted("flush.cu", "evict", BLOCKS, THREADS, array, 9_999, never) == [(array.nbytes, 0), (0, 0)]
+    # A word of 0 would be stored: without a store that can happen, a compiler leaves out the reads.
+    array[-4:] = 0
+    run("flush.cu", "evict", BLOCKS, THREADS, array, 9_999, never)
+    assert never[0] == 0
+
+
 FORMATS = {
     "fp64": np.float64,
     "fp32": np.float32,

@@ -5,7 +5,7 @@ import pytest
 
 from service.worker.benchmark import Unsupported
 from service.worker.cuda import occupancy
-from tests.worker.cuda.host_kernels import counted
+from tests.worker.cuda.host_kernels import counted, run
 from tests.worker.cuda.test_cuda import MIB, prepared
 
 COMPUTED = [
@@ -69,6 +69,18 @@ def test_every_pass_goes_over_the_whole_array(pattern):
     if pattern == "copy":
         assert (0, passes * source.nbytes) in touched
         assert np.array_equal(other, source)
+
+
+@pytest.mark.parametrize("blocks", [1, 3, 4, 6, 11])
+def test_every_block_has_its_share_of_an_array_that_is_smaller_than_the_device(blocks):
+    """Of 3 tiles, 12 passes: one pass would leave most of the blocks without any."""
+    tiles, passes = 3, 12
+    source, sums = np.ones(tiles * 4096, np.uint32), np.zeros(blocks * 256, np.uint32)
+    run("cache.cu", "cache_read", blocks, 256, source, tiles * 1024, passes, 1024, sums)
+    # A thread reads 16 words of a tile.
+    shares = sums.reshape(blocks, 256)[:, 0] // 16
+    assert shares.sum() == tiles * passes
+    assert shares.max() - shares.min() <= 1
 
 
 def test_arrays_of_the_cache_are_brought_in_and_not_flushed(driver):

@@ -1,6 +1,9 @@
 """A device over a window: spreads of readings, differences of counters, and gaps for what it does not say."""
 
 import time
+from collections import Counter
+from itertools import accumulate
+from random import Random
 from types import SimpleNamespace
 
 import pynvml
@@ -38,6 +41,7 @@ def test_everything_a_device_reports(fake_nvml, monkeypatch):
     }
     fake_nvml.fields = {
         "NVML_FI_DEV_MEMORY_TEMP": 74,
+        "NVML_FI_DEV_POWER_INSTANT": 698_125,
         "NVML_FI_DEV_PERF_POLICY_POWER": Rising(10**9, 250_000_000),
         "NVML_FI_DEV_PERF_POLICY_SYNC_BOOST": 0,
         "NVML_FI_DEV_CLOCKS_EVENT_REASON_SW_THERM_SLOWDOWN": Rising(0, 1_000),
@@ -53,7 +57,7 @@ def test_everything_a_device_reports(fake_nvml, monkeypatch):
     assert found.sm_clock_hz.minimum == 345_000_000
     assert found.temperature_celsius == ReadingSpread(minimum=61, median=61, maximum=61)
     assert found.memory_temperature_celsius.median == 74
-    assert found.power_watts.median == 652.5
+    assert (found.power_watts.median, found.power_instant_watts.median) == (652.5, 698.125)
     assert found.energy_joules == 1400.0
     assert found.energy_power_watts == pytest.approx(1400 / found.window_seconds, rel=0.3)
     assert found.throttle_seconds.sw_power_cap == 0.25
@@ -77,8 +81,9 @@ def test_what_a_device_does_not_report_is_a_gap_and_never_a_zero(fake_nvml):
     missing = {gap.pointer.removeprefix("/measurement/telemetry/") for gap in window.gaps}
     assert missing == {
         "sm_clock_hz", "memory_clock_hz", "temperature_celsius", "memory_temperature_celsius", "power_watts",
-        "energy_joules", "ecc_corrected", "ecc_uncorrected", "pcie_generation", "pcie_width",
-        "throttle_reasons", *(f"throttle_seconds/{name}" for name in telemetry.THROTTLE_COUNTERS),
+        "power_instant_watts", "energy_joules", "ecc_corrected", "ecc_uncorrected", "pcie_generation",
+        "pcie_width", "throttle_reasons",
+        *(f"throttle_seconds/{name}" for name in telemetry.THROTTLE_COUNTERS),
     }  # fmt: skip
     assert {gap.code for gap in window.gaps} == {"not-supported"}
 
@@ -133,6 +138,37 @@ def test_a_reading_that_is_not_permitted_says_so(fake_nvml):
         pass
     codes = {gap.pointer.rpartition("/")[2]: gap.code for gap in window.gaps}
     assert codes["ecc_corrected"] == "no-permission"
+
+
+def test_a_driver_that_is_older_than_a_field_is_not_asked(fake_nvml):
+    fake_nvml.answers["nvmlSystemGetDriverVersion"] = "515.105.01"
+    fake_nvml.fields["NVML_FI_DEV_POWER_INSTANT"] = 698_125
+    with watch(0) as window:
+        pass
+    assert "power_instant_watts" not in window.telemetry.model_dump(mode="json")
+    (gap,) = [gap for gap in window.gaps if gap.pointer.endswith("power_instant_watts")]
+    assert gap.code == "no-field-number"
+
+
+def test_readings_keep_no_step_with_a_sensor_or_a_load(monkeypatch):
+    """Waits have the mean that is recorded, and readings fall on every tenth of 100 ms alike."""
+    monkeypatch.setattr(telemetry, "random", Random(29))  # noqa: S311
+    waits = [telemetry.draw_wait(telemetry.PERIOD_SECONDS) for _ in range(10_000)]
+    assert 0.0185 <= min(waits) < 0.019
+    assert 0.055 < max(waits) <= 0.0555
+    assert sum(waits) / len(waits) == pytest.approx(0.037, rel=0.02)
+    phases = Counter(int(at * 100) % 10 for at in accumulate(waits))
+    assert all(900 < phases[phase] < 1100 for phase in range(10))
+
+
+def test_power_by_the_counter_is_its_difference_over_the_time_between_its_readings(fake_nvml, monkeypatch):
+    readings_ns = iter([10_000_000_000, 12_500_000_000])
+    clock = SimpleNamespace(monotonic=time.monotonic, monotonic_ns=lambda: next(readings_ns))
+    monkeypatch.setattr(telemetry, "time", clock)
+    fake_nvml.answers["nvmlDeviceGetTotalEnergyConsumption"] = Rising(5_000_000, 1_400_000)
+    with watch(0) as window:
+        pass
+    assert (window.telemetry.energy_joules, window.telemetry.energy_power_watts) == (1400.0, 560.0)
 
 
 def test_energy_of_a_short_window_is_left_out(fake_nvml):

@@ -1311,7 +1311,7 @@ export interface Benchmark {
     /** Name within the suite, such as gemm.bf16 or hbm.copy. */
     name: string;
     /** Work of one execution. */
-    work: GemmWork | AttentionWork | FftWork | StreamWork | StridedReadWork | CacheStreamWork | HostStreamWork | BankConflictWork | DivergenceWork | OccupancyWork | CapacityWork | ContextMemoryWork | HostLinkWork | PeerLinkWork | CollectiveWork | ExternalToolWork | StorageWork | LaunchLatencyWork | PowerWork | OptimizerStepWork | GradientAccumulationWork | GradientCompressionWork | TrainingStepWork | DecodeLoopWork;
+    work: GemmWork | AttentionWork | FftWork | StreamWork | StridedReadWork | CacheStreamWork | HostStreamWork | BankConflictWork | DivergenceWork | OccupancyWork | CapacityWork | ContextMemoryWork | HostLinkWork | PeerLinkWork | CollectiveWork | ExternalToolWork | StorageWork | LaunchLatencyWork | EnqueueLatencyWork | PowerWork | OptimizerStepWork | GradientAccumulationWork | GradientCompressionWork | TrainingStepWork | DecodeLoopWork;
     /** Unit of the figure. */
     metric: BenchmarkMetric;
     /** Direction in which a figure is better. */
@@ -1463,7 +1463,7 @@ export interface BenchmarkMeasurement {
     discarded?: Array<DiscardedSamples>;
     /** Memory that one execution touches; 0 if it is not counted. */
     working_set_bytes?: number;
-    /** Bytes that are overwritten before each sample, so that no input is cached. */
+    /** Bytes that are read before each sample, so that no input is cached. */
     flush_bytes?: number;
     /** Number of sets of input that take turns, so that none of them is cached. */
     rotated_buffers?: number;
@@ -3177,7 +3177,7 @@ export interface DeviceMemory {
 export interface DeviceTelemetry {
     /** Duration of the window of the readings. */
     window_seconds: number;
-    /** Time from one reading to the next. */
+    /** Mean time from one reading to the next. */
     sample_period_seconds?: number;
     /** Number of readings of each kind. */
     sample_count?: number;
@@ -3191,8 +3191,10 @@ export interface DeviceTelemetry {
     temperature_celsius?: ReadingSpread;
     /** Temperature of the memory of the device. */
     memory_temperature_celsius?: ReadingSpread;
-    /** Power by the sensor. */
+    /** Power by the sensor, on most devices its average over one second. */
     power_watts?: ReadingSpread;
+    /** Power by the sensor at the moment of each reading. */
+    power_instant_watts?: ReadingSpread;
     /** Energy by the energy counter. */
     energy_joules?: number;
     /** Power by the energy counter, over the time between its readings. */
@@ -3583,6 +3585,17 @@ export interface EnergyUseLine {
 }
 
 export type EnergyUseLineName = 'accelerators' | 'hosts' | 'fans' | 'power_supplies' | 'fabric' | 'measured';
+
+/** Time in which the host enqueues an empty kernel, whenever the device runs it. */
+export interface EnqueueLatencyWork {
+    kind: 'enqueue_latency';
+    /** Caller of the driver: a loop in C, or Python through cuda-bindings. */
+    caller: EnqueueLatencyWorkCaller;
+    /** Launches of one execution, no more than a stream queues before the host has to wait. */
+    launches: number;
+}
+
+export type EnqueueLatencyWorkCaller = 'c' | 'cuda_bindings';
 
 /** An enrolment token, without its secret. */
 export interface EnrolmentToken {
@@ -5251,6 +5264,8 @@ export interface LeaseClaimRequest {
     wait_seconds?: number;
     /** Digest of the current inventory of the node. */
     inventory_sha256: string;
+    /** Newest form of suites that the node reads. The service leaves out benchmarks of newer forms. */
+    suite_form?: number;
 }
 
 /** State of the run after its lease was completed. */
@@ -5632,7 +5647,7 @@ export interface MeasurementConditions {
     stop_reason?: string;
     /** Number of samples that do not count. */
     discarded_samples?: number;
-    /** Bytes that are overwritten before each sample, so that no input is cached. */
+    /** Bytes that are read before each sample, so that no input is cached. */
     flush_bytes?: number;
     /** Number of sets of input that take turns. */
     rotated_buffers?: number;
@@ -5656,8 +5671,10 @@ export interface MeasurementConditions {
     temperature_celsius?: number;
     /** Temperature of the memory of the device. */
     memory_temperature_celsius?: number;
-    /** Power by the sensor. */
+    /** Power by the sensor, on most devices its average over one second. */
     power_watts?: number;
+    /** Power by the sensor at the moment of a reading. */
+    power_instant_watts?: number;
     /** Energy by the energy counter. */
     energy_joules?: number;
     /** Power by the energy counter, over the time between its readings. */

@@ -1762,6 +1762,7 @@ class Benchmark(TypedDict):
         | ExternalToolWork
         | StorageWork
         | LaunchLatencyWork
+        | EnqueueLatencyWork
         | PowerWork
         | OptimizerStepWork
         | GradientAccumulationWork
@@ -1989,7 +1990,7 @@ class BenchmarkMeasurement(TypedDict):
     """Memory that one execution touches; 0 if it is not counted."""
 
     flush_bytes: NotRequired[int]
-    """Bytes that are overwritten before each sample, so that no input is cached."""
+    """Bytes that are read before each sample, so that no input is cached."""
 
     rotated_buffers: NotRequired[int]
     """Number of sets of input that take turns, so that none of them is cached."""
@@ -4308,7 +4309,7 @@ class DeviceTelemetry(TypedDict):
     """Duration of the window of the readings."""
 
     sample_period_seconds: NotRequired[float]
-    """Time from one reading to the next."""
+    """Mean time from one reading to the next."""
 
     sample_count: NotRequired[int]
     """Number of readings of each kind."""
@@ -4329,7 +4330,10 @@ class DeviceTelemetry(TypedDict):
     """Temperature of the memory of the device."""
 
     power_watts: NotRequired[ReadingSpread]
-    """Power by the sensor."""
+    """Power by the sensor, on most devices its average over one second."""
+
+    power_instant_watts: NotRequired[ReadingSpread]
+    """Power by the sensor at the moment of each reading."""
 
     energy_joules: NotRequired[float]
     """Energy by the energy counter."""
@@ -4841,6 +4845,21 @@ class EnergyUseLine(TypedDict):
 EnergyUseLineName: TypeAlias = (
     "Literal['accelerators', 'hosts', 'fans', 'power_supplies', 'fabric', 'measured']"
 )
+
+
+class EnqueueLatencyWork(TypedDict):
+    """Time in which the host enqueues an empty kernel, whenever the device runs it."""
+
+    kind: Literal["enqueue_latency"]
+
+    caller: EnqueueLatencyWorkCaller
+    """Caller of the driver: a loop in C, or Python through cuda-bindings."""
+
+    launches: int
+    """Launches of one execution, no more than a stream queues before the host has to wait."""
+
+
+EnqueueLatencyWorkCaller: TypeAlias = "Literal['c', 'cuda_bindings']"
 
 
 class EnrolmentToken(TypedDict):
@@ -7051,6 +7070,9 @@ class LeaseClaimRequest(TypedDict):
     inventory_sha256: str
     """Digest of the current inventory of the node."""
 
+    suite_form: NotRequired[int]
+    """Newest form of suites that the node reads. The service leaves out benchmarks of newer forms."""
+
 
 class LeaseCompletion(TypedDict):
     """State of the run after its lease was completed."""
@@ -7576,7 +7598,7 @@ class MeasurementConditions(TypedDict):
     """Number of samples that do not count."""
 
     flush_bytes: NotRequired[int]
-    """Bytes that are overwritten before each sample, so that no input is cached."""
+    """Bytes that are read before each sample, so that no input is cached."""
 
     rotated_buffers: NotRequired[int]
     """Number of sets of input that take turns."""
@@ -7612,7 +7634,10 @@ class MeasurementConditions(TypedDict):
     """Temperature of the memory of the device."""
 
     power_watts: NotRequired[float]
-    """Power by the sensor."""
+    """Power by the sensor, on most devices its average over one second."""
+
+    power_instant_watts: NotRequired[float]
+    """Power by the sensor at the moment of a reading."""
 
     energy_joules: NotRequired[float]
     """Energy by the energy counter."""
