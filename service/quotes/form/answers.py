@@ -162,7 +162,9 @@ def _list_assumptions(
     """Yields what the visitor did not type: the offer, fields as at first, and defaults of the service."""
     if typed.chosen_offer:
         title = list_titles(catalog, "offers").get(typed.chosen_offer, typed.chosen_offer)
-        yield "Rent", title, "the cheapest on-demand offer of the catalog for this hardware"
+        is_linked = catalog.offers[typed.chosen_offer].accelerator_count > 1
+        held = " in instances that hold what works together" if is_linked else " for this hardware"
+        yield "Rent", title, f"the cheapest on-demand offer of the catalog{held}"
     for field in (field for group in GROUPS if not group.is_first for field in group.fields):
         text = form.get(field.name, "").strip()
         if text and text == AT_FIRST.get(field.name) and field.name not in typed.unused:
