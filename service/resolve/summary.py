@@ -73,9 +73,7 @@ def build_questions(question: SummaryRequest, catalog: CatalogView) -> SummaryQu
             full_context = _build_request(MemoryEstimateRequest, asked | {"workload": whole})
     paid = asked | {"workload": run}
     throughput = _build_request(ThroughputEstimateRequest, asked | {"workload": work, "explain": False})
-    rental = question.rental
-    if rental is MISSING:
-        rental = _choose_rental(hardware, throughput, catalog)
+    rental = _choose_rental(hardware, throughput, catalog) if question.rental is MISSING else question.rental
     paid |= {"rental": rental} if rental is not None else {}
     paid |= {"purchase": question.purchase} if question.purchase is not MISSING else {}
     billed = paid | ({"site": question.site} if question.site is not MISSING else {})
