@@ -136,6 +136,7 @@ def test_without_a_price_the_cheapest_offer_is_rented_and_named(client):
     ((_, offer, _),) = [row for row in Page(text).tables[FILLED] if row[0] == "Rent"]
     typed = parse_question(AT_FIRST, shipped())
     assert shipped().offers.entries[typed.chosen_offer].title == offer
+    assert f"Offer: {offer}" in text
     typed = parse_question({**AT_FIRST, "price_per_device_hour": "2"}, shipped())
     assert typed.chosen_offer == ""
 
