@@ -1,5 +1,5 @@
 # Two commands do everything: `make run` serves, `make test` checks. Both set up what they need.
-.PHONY: help run test test-unit lint types same-answers accuracy fit devices bills plans mfu prices price-page catalog-age bench journey fleet gpu-kit gpu-suite gpu-first-contact gpu-proof gpu-figures gpu-power hostile escalation worst-requests schemathesis faults oracles clients contract chart chart-tools client-sources client-packages site fresh-clone containers package sbom release-check platforms lock pins advisories clean
+.PHONY: help run test test-unit lint types same-answers accuracy fit devices bills plans mfu prices price-page catalog-age bench journey fleet gpu-kit gpu-suite gpu-first-contact gpu-proof gpu-figures gpu-power hostile escalation worst-requests schemathesis faults oracles clients contract chart chart-tools client-sources client-packages sign-in site fresh-clone containers package sbom release-check platforms lock pins advisories clean
 
 VENV = .venv/bin
 # A machine with a GPU brings its own interpreter; nothing is installed there.
@@ -171,6 +171,10 @@ client-sources: ## Write the sources of both client packages that follow from do
 client-packages: ## Build both client packages, install each in an empty folder and ask a service; takes a minute
 	@tools/setup test
 	$(VENV)/python -m tests.clients.packages
+
+sign-in: ## Sign in at a provider that somebody else wrote, in a browser; SERVE=yes stays, to be tried; needs a network
+	@tools/setup test
+	SERVE=$(SERVE) $(VENV)/python -m tests.auth.independent
 
 chart: chart-tools ## Render the Helm chart with Helm itself and hold it against three versions of Kubernetes
 	$(VENV)/python -m pytest -p no:xdist tests/test_chart.py

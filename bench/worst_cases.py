@@ -1,10 +1,12 @@
 """Expensive requests by operation, from which the search for the most expensive ones starts."""
 
 import json
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+from urllib.parse import urlencode
 
 from service.app.examples import EXAMPLES
+from service.quotes.form.fields import TRAINING, WORKLOAD
 
 Body = dict[str, Any]
 
@@ -422,6 +424,52 @@ def large(example: Body) -> Iterator[tuple[str, bytes]]:
     yield "49,000 lists", b'{"content":[' + b"[]," * 49_000 + b"[]]}"
     yield "900 lists in each other", b'{"model":' + b"[" * 900 + b"]" * 900 + b"}"
     yield "8 MB of text", b'{"id":"' + b"x" * (8 * 2**20 - 20) + b'"}'
+
+
+_TRAINED: Final = {WORKLOAD: TRAINING, "global_batch_size": "2048", "total_tokens_billions": "2000"}
+_BILLED: Final = {
+    "tariff": "pge-e20-primary-2018",
+    "time_zone": _ZONE,
+    "price_per_kwh": "",
+    "grid": "egrid-us",
+}
+_QUESTIONS: Final[Mapping[str, Mapping[str, str]]] = {
+    "the question at first": {},
+    "a mixture of experts, trained on 2,048": {
+        **_TRAINED,
+        "model": "deepseek-v3",
+        "accelerator_count": "2048",
+    },
+    "405B, trained on 1,000": {**_TRAINED, "model": "llama-3.1-405b", "accelerator_count": "1000"},
+    "the same under a tariff": {
+        **_TRAINED,
+        **_BILLED,
+        "model": "llama-3.1-405b",
+        "accelerator_count": "1000",
+        "starts_on": "2026-01-03",
+    },
+    "a mixture of experts, served on 64": {
+        "model": "deepseek-v3",
+        "accelerator": "h200-sxm",
+        "accelerator_count": "64",
+        "requests_per_second": "20",
+        "first_token_seconds": "1",
+        "output_token_milliseconds": "50",
+    },
+    "ten years of a service under a tariff": {
+        **_BILLED,
+        "accelerator_count": "8",
+        "days": "3650",
+        "starts_on": "2026-01-03",
+    },
+}
+"""Fields of the form of questions that take long."""
+
+
+def pages() -> dict[str, list[tuple[str, str]]]:
+    """Named addresses of the pages that answer the question of their address."""
+    queries = [(name, urlencode(fields)) for name, fields in _QUESTIONS.items()]
+    return {path: [(name, f"{path}?{query}") for name, query in queries] for path in ("/ask", "/ask/charts")}
 
 
 def seeds() -> dict[str, list[tuple[str, bytes]]]:

@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bench.worst_cases import large, seeds
+from bench.worst_cases import large, pages, seeds
 from bench.worst_climb import ClimbRequest, DocumentShapes, climb
 from bench.worst_server import (
     UNANSWERED,
@@ -226,6 +226,18 @@ class DatabaseBench:
             self.close()  # it may have ended what others ask about
         return row
 
+    def page_row(self, page: str, addresses: list[tuple[str, str]]) -> BenchRow:
+        """Measures the dearest of the addresses of a page, without a search beside them."""
+        asked = {name: ServerOperation(page, "GET", address, None) for name, address in addresses}
+        server = self._running()
+        server.call(asked[addresses[0][0]], None)  # the first answer loads what the others share
+        found = [
+            _measured(server, operation, ClimbRequest(name, operation.path.encode()))
+            for name, operation in asked.items()
+        ]
+        dearest = max(found, key=lambda each: each.cpu_seconds)
+        return _row(server, asked[dearest.name], dearest)
+
 
 def rows(document: dict[str, Any]) -> Iterator[BenchRow]:
     """Runs every operation, or the named ones."""
@@ -236,21 +248,25 @@ def rows(document: dict[str, Any]) -> Iterator[BenchRow]:
         for operation in bench.listed:
             if only and operation.name not in only:
                 continue
-            if (now := operation.path.split("/")[2].partition(":")[0]) != noun:
+            if (now := operation.noun) != noun:
                 bench.close()
                 noun = now
             yield bench.row(operation)
+        for page, addresses in pages().items():
+            if not only or page in only:
+                yield bench.page_row(page, addresses)
         bench.close()
 
 
 _HEADING = """\
 # The dearest requests
 
-Written by `make worst-requests`: for every operation that takes a body, or changes something, the dearest
-request that was found. The search begins with requests that were dear once and with the examples of the API
-document, and climbs for {seconds} s an operation within the shapes of the document: lists grow, numbers go to
-their bounds, members come and go, and a step is kept where the processor time of the answer grows. Its steps
-are the same each time; how many it takes depends on the machine.
+Written by `make worst-requests`: for every operation that takes a body, or changes something, and for the
+pages that answer the question of their address, the dearest request that was found. The search begins with
+requests that were dear once and with the examples of the API document, and climbs for {seconds} s an
+operation within the shapes of the document: lists grow, numbers go to their bounds, members come and go, and
+a step is kept where the processor time of the answer grows. Its steps are the same each time; how many it
+takes depends on the machine. Of a page, the dearest of six questions is taken.
 
 Then a process with the settings of `make run` and SQLite answers it, on {cores} cores. Other programs used
 them as well: the load was {load} at the end. Where a figure is above its bound, it is the least of three. A
@@ -313,10 +329,11 @@ def _kept(lines: list[str]) -> dict[str, str]:
 def _report(document: dict[str, Any], lines: dict[str, str]) -> str:
     load = " to ".join(f"{each:.1f}" for each in sorted(os.getloadavg())[::2])
     seconds, cores = (os.environ.get("SECONDS") or SECONDS), len(os.sched_getaffinity(0))
-    told = [lines[each.name] for each in operations(document) if each.name in lines]
+    names = (*(each.name for each in operations(document)), *pages())
+    told = [lines[name] for name in names if name in lines]
     over = sum("**" in line for line in told)
     head = [f"| {' | '.join(_COLUMNS)} |", "|---" * len(_COLUMNS) + "|"]
-    counted = f"{len(told) - over} of {len(told)} operations keep every bound."
+    counted = f"{len(told) - over} of {len(told)} operations and pages keep every bound."
     return "\n".join(
         [_HEADING.format(seconds=seconds, cores=cores, load=load), counted, "", *head, *told, ""]
     )

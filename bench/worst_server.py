@@ -43,6 +43,12 @@ class ServerOperation(NamedTuple):
     path: str
     schema: dict[str, Any] | None
 
+    @property
+    def noun(self) -> str:
+        """Noun of an address of the API; empty for a page."""
+        _, root, *rest = self.path.split("/")
+        return rest[0].partition(":")[0] if root == "v1" else ""
+
 
 def operations(document: dict[str, Any]) -> list[ServerOperation]:
     """Operations with a body, required or optional."""
@@ -94,7 +100,7 @@ class BenchServer:
 
     def call(self, operation: ServerOperation, raw: bytes | None, *, renamed: bool = True) -> ServerAnswer:
         """Sends one request of an operation; a created row gets a unique name."""
-        noun = operation.path.split("/")[2].partition(":")[0]
+        noun = operation.noun
         path = operation.path.replace("{id}", self.rows.get(noun, EXAMPLE_IDS.get(noun, "none")))
         headers = {"If-Match": "*"} if operation.method == "PATCH" else {}
         if raw is not None:
@@ -163,7 +169,7 @@ def prepare(server: BenchServer, listed: list[ServerOperation]) -> None:
     server.rows["policy-changes"] = server.rows["background-jobs"] = "none"
     for _ in range(2):  # some refer to others
         for operation in listed:
-            noun = operation.path.split("/")[2].partition(":")[0]
+            noun = operation.noun
             if operation.name.startswith(("create_", "import_")) and noun not in server.rows:
                 body = json.dumps(EXAMPLES[operation.name]).encode()
                 if (made := server.call(operation, body, renamed=False)).status == CREATED:

@@ -28,6 +28,11 @@ _HEIGHT = 844
 _PATIENCE_MILLISECONDS = 10_000
 
 
+def find_chromium() -> str | None:
+    """Path of the Chromium that the system has; None without one."""
+    return next((path for name in _CHROMIUM if (path := shutil.which(name))), None)
+
+
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Any]:
     """Headless Chromium, as the system has it, and the loop in which Playwright talks to it.
@@ -35,7 +40,7 @@ def browser() -> Iterator[Any]:
     Playwright leaves its loop as this thread's own, in which no other may run: it is so in tests with a
     window only.
     """
-    found = next((path for name in _CHROMIUM if (path := shutil.which(name))), None)
+    found = find_chromium()
     if found is None:
         pytest.skip(
             "pages are not read in a browser: install Chromium (apt-get install chromium-headless-shell)"

@@ -60,6 +60,12 @@ def test_cost_takes_prices_and_a_building(invoke):
     assert float(paid) == pytest.approx(0.12 * kwh, abs=0.01)
 
 
+def test_cost_names_the_offer_that_it_rents_at(invoke):
+    told = invoke("cost", "llama-3.1-70b", "p5.48xlarge", "--hours", "1").stdout
+    assert "rented at the offer aws-p5-48xlarge-" in told
+    assert "rented at" not in invoke("cost", "llama-3.1-70b", "p5.48xlarge", "--price", "3").stdout
+
+
 def test_tokens_of_a_run_are_decimal_and_lengths_binary(invoke):
     arguments = (
         "speed",

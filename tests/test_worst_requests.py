@@ -8,17 +8,22 @@ import itertools
 import json
 import time
 from types import SimpleNamespace
+from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
 from bench import worst_climb
-from bench.worst_cases import large, seeds
+from bench.worst_cases import large, pages, seeds
 from bench.worst_climb import ClimbRequest, DocumentShapes, climb
 from bench.worst_server import operations
 from service.app.examples import EXAMPLES
 from service.estimates.service import ESTIMATES
 from service.kit.http.long_work import LongWork
+from service.quotes.form.answers import build_question
+from service.quotes.form.links import parse_query
+from service.quotes.form.question import parse_question
+from tests.asking import shipped
 from tests.contract.test_document import DOCUMENT
 
 LOOP_SECONDS = 0.25
@@ -67,6 +72,15 @@ def asked(client, name, raw):
     took = time.thread_time() - began
     problem = answer.headers["content-type"] == "application/problem+json"
     return answer.status_code, json.loads(answer.content)["code"] if problem else "", took
+
+
+def test_addresses_of_pages_state_questions_that_are_answered():
+    for name, address in pages()["/ask/charts"]:
+        query = urlsplit(address).query
+        typed = parse_question(parse_query(query), shipped())
+        assert typed.wrong == {}, name
+        assert not typed.unused.keys() & dict(parse_qsl(query)), name
+        build_question(typed)
 
 
 @pytest.mark.parametrize(

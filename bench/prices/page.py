@@ -13,6 +13,7 @@ from typing import Any, Final
 from service.catalog.rows import RowDocument
 from service.catalog.shipped import list_shipped_documents
 from service.evidence.snapshot import build_shipped_snapshot
+from service.formats.providers import get_provider_name
 from service.planning.cost.prices import OLD_DAYS, is_old, parse_first_day
 from service.resolve.price_age import find_newest_day
 from service.resolve.rental import TERM_OPTIONS
@@ -76,7 +77,7 @@ def _describe_accelerator(name: str, offers: Iterable[RowDocument], newest: date
 
 def _describe_provider(name: str, offers: Iterable[RowDocument], newest: date) -> str:
     mine = [row for row in offers if row["provider"] == name]
-    cells = [f"`{name}`"]
+    cells = [_name_provider(name)]
     for column, options in _COLUMNS.items():
         found = find_newest(row for row in mine if row["purchase_option"] in options)
         if found is None or is_old(found["as_of"], newest):
@@ -88,12 +89,16 @@ def _describe_provider(name: str, offers: Iterable[RowDocument], newest: date) -
     return f"| {' | '.join([*cells, str(len(mine)), str(old)])} |"
 
 
+def _name_provider(provider: str) -> str:
+    return f"{get_provider_name(provider)} (`{provider}`)"
+
+
 def _describe_tokens(prices: Sequence[RowDocument]) -> Iterator[str]:
     for provider in sorted({row["provider"] for row in prices}):
         mine = [row for row in prices if row["provider"] == provider]
         found = find_newest(mine)
         if found is not None:
-            yield f"| `{provider}` | {found['as_of']} | {len(mine)} | {_cite(found)} |"
+            yield f"| {_name_provider(provider)} | {found['as_of']} | {len(mine)} | {_cite(found)} |"
 
 
 def _find_reason(member: str, name: str, missing: str) -> str:

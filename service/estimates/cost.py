@@ -48,7 +48,7 @@ def answer_cost(question: CostEstimateRequest, catalog: CatalogView) -> Answered
 def estimate_cost_of_run(question: CostEstimateRequest, run: Run, catalog: CatalogView) -> RunCost:
     """Returns the cost of a run whose rates are known."""
     estimate_device_hours(run)
-    return estimate_run_cost(run, resolve_cost_terms(question, run.case.cluster, catalog, run.notes))
+    return estimate_run_cost(run, resolve_cost_terms(question, run.case, catalog, run.notes))
 
 
 def answer_cost_of_run(question: CostEstimateRequest, run: Run, catalog: CatalogView) -> AnsweredCost:
@@ -67,7 +67,7 @@ def answer_cost_of_run(question: CostEstimateRequest, run: Run, catalog: Catalog
         answer["device_hours"] = to_quantity(hours)
     else:
         note_unknown_duration(run)
-    terms = resolve_cost_terms(question, run.case.cluster, catalog, notes)
+    terms = resolve_cost_terms(question, run.case, catalog, notes)
     cost = estimate_run_cost(run, terms)
     _add_parts(answer, cost)
     if cost.rent is not None and cost.rent.spot is not None and hours is not None:

@@ -45,7 +45,7 @@ def bill_run(
     """Returns the utility bill of a run whose time and power are known."""
     notes, hours = run.notes, estimate_device_hours(run)
     site = resolve_site(question, catalog, notes)
-    terms = resolve_cost_terms(question, run.case.cluster, catalog, notes)
+    terms = resolve_cost_terms(question, run.case, catalog, notes)
     rent = terms.rental and estimate_rent(run, terms.rental, terms.currencies)
     rented = rent and rent.charges
     bought = terms.purchase and charge_purchase(terms.purchase, terms.currencies, notes)

@@ -4,6 +4,7 @@ import operator
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from service.formats.providers import get_provider_name
 from service.kit.locales import format_count, localize_number
 from service.kit.reports.numbers import SECONDS, TIMES, UnitScale, format_number
 from service.kit.reports.rounded import round_in_unit, round_value
@@ -125,7 +126,8 @@ def describe_supply(supply: Mapping[str, Any], catalog: CatalogView) -> str:
     if supply["kind"] != "offer":
         return str(supply["name"])
     option = supply.get("purchase_option", "")
-    known = [supply.get("provider"), supply.get("region"), PURCHASE_OPTIONS.get(option, option)]
+    provider = get_provider_name(supply.get("provider", ""))
+    known = [provider, supply.get("region"), PURCHASE_OPTIONS.get(option, option)]
     return ", ".join(filter(None, known)) or name_supply(supply["name"], catalog)
 
 

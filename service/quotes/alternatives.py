@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 from pydantic import MISSING
 
 from service.estimates.service import ESTIMATES, NoSoundEstimate, answer_question
+from service.formats.providers import get_provider_name
 from service.kit.clock import now
 from service.planning.cost.prices import is_expired
 from service.quotes.schemas import QuoteAlternative
@@ -152,7 +153,7 @@ def _find_other_offer(
     price = f"{offer.price_per_device_hour.normalize():f} {offer.currency_code}"
     return total and {
         "kind": "other_offer",
-        "detail": f"{offer.provider} offers the same devices at {price} per device-hour",
+        "detail": f"{get_provider_name(offer.provider)} offers the same devices at {price} per device-hour",
         "offer_id": cheapest,
         "provider": offer.provider,
         "total": total,
@@ -185,9 +186,10 @@ def _find_token_price(answers: Mapping[str, Any]) -> QuoteAlternative | None:
     cheapest = min(prices, key=lambda each: Decimal(each["total"]["amount"]), default=None)
     if cheapest is None:
         return None
+    seller = get_provider_name(cheapest["provider"])
     return {
         "kind": "token_price",
-        "detail": f"{cheapest['provider']} sells the tokens of {cheapest['model']} at its list price",
+        "detail": f"{seller} sells the tokens of {cheapest['model']} at its list price",
         "token_price_id": cheapest["id"],
         "provider": cheapest["provider"],
         "total": cheapest["total"],

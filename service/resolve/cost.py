@@ -2,10 +2,11 @@
 
 from pydantic import MISSING
 
+from service.planning.cases import RunCase
 from service.planning.cost.terms import CostTerms, EgressTerms, StorageTerms
-from service.planning.hardware.cluster import Cluster
 from service.planning.notes import AnswerNotes
 from service.resolve.catalog import CatalogView
+from service.resolve.linked import count_linked
 from service.resolve.offer_warnings import warn_of_instance
 from service.resolve.prices import resolve_currencies, resolve_price
 from service.resolve.purchase import resolve_purchase
@@ -15,7 +16,7 @@ from service.schemas.holdings import EgressInput, StorageInput
 
 
 def resolve_cost_terms(
-    question: CostEstimateRequest, cluster: Cluster, catalog: CatalogView, notes: AnswerNotes
+    question: CostEstimateRequest, case: RunCase, catalog: CatalogView, notes: AnswerNotes
 ) -> CostTerms:
     """Returns the rental, purchase, storage and egress terms of a run.
 
@@ -23,11 +24,11 @@ def resolve_cost_terms(
     """
     rental = purchase = storage = egress = None
     if question.rental is not MISSING:
-        rental = resolve_rental(question.rental, cluster.accelerator.id, catalog, notes)
+        rental = resolve_rental(question.rental, case.cluster.accelerator.id, catalog, notes)
         if question.rental.offer_id is not MISSING:
-            warn_of_instance(notes, rental.devices_per_instance, cluster, "/rental/offer_id")
+            warn_of_instance(notes, rental.devices_per_instance, count_linked(case), "/rental/offer_id")
     if question.purchase is not MISSING:
-        purchase = resolve_purchase(question.purchase, cluster, catalog, notes)
+        purchase = resolve_purchase(question.purchase, case.cluster, catalog, notes)
     if question.storage is not MISSING:
         storage = _resolve_storage(question.storage)
     if question.egress is not MISSING:

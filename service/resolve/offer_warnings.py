@@ -4,7 +4,6 @@ from collections.abc import Iterator, Mapping
 from datetime import date
 
 from service.planning.cost.prices import STALE_DAYS, age_days, is_early, is_expired, is_old, is_stale
-from service.planning.hardware.cluster import Cluster
 from service.planning.notes import AnswerNotes
 from service.resolve.catalog import KnownOffer
 
@@ -26,12 +25,11 @@ def warn_of_offer(
         notes.warn(code, pointer, detail)
 
 
-def warn_of_instance(notes: AnswerNotes, size: int, cluster: Cluster, pointer: str) -> None:
+def warn_of_instance(notes: AnswerNotes, size: int, linked: int, pointer: str) -> None:
     """Warns of instances with fewer accelerators than the estimate joins by the links of a node."""
-    joined = min(cluster.accelerator_count, cluster.accelerators_per_node)
-    if size < joined:
+    if size < linked:
         detail = (
-            f"the offer rents instances of {size}, and the estimate joins {joined} accelerators by the links "
+            f"the offer rents instances of {size}, and the estimate joins {linked} accelerators by the links "
             "of a node: whether the provider places them in one is not known"
         )
         notes.warn("OFFER_INSTANCE_SMALLER", pointer, detail)

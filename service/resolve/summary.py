@@ -8,6 +8,7 @@ from pydantic import MISSING
 
 from service.planning.errors import PlanningError
 from service.resolve.catalog import CatalogView, KnownAccelerator, KnownModel, KnownOffer, resolve_row
+from service.resolve.linked import count_linked_by
 from service.resolve.price_age import is_used_by_id_only
 from service.schemas.estimates import (
     CostEstimateRequest,
@@ -71,7 +72,8 @@ def build_questions(question: SummaryRequest, catalog: CatalogView) -> SummaryQu
             whole = work | {"input_tokens": max(1, context_tokens - goal.output_tokens), "concurrency": 1}
             full_context = _build_request(MemoryEstimateRequest, asked | {"workload": whole})
     paid = asked | {"workload": run}
-    rental = question.rental if question.rental is not MISSING else _choose_rental(hardware, catalog)
+    throughput = _build_request(ThroughputEstimateRequest, asked | {"workload": work, "explain": False})
+    rental = _choose_rental(hardware, throughput, catalog) if question.rental is MISSING else question.rental
     paid |= {"rental": rental} if rental is not None else {}
     paid |= {"purchase": question.purchase} if question.purchase is not MISSING else {}
     billed = paid | ({"site": question.site} if question.site is not MISSING else {})
@@ -82,7 +84,7 @@ def build_questions(question: SummaryRequest, catalog: CatalogView) -> SummaryQu
         memory=_build_request(MemoryEstimateRequest, asked | {"workload": work}),
         full_context=full_context,
         context_tokens=context_tokens,
-        throughput=_build_request(ThroughputEstimateRequest, asked | {"workload": work, "explain": False}),
+        throughput=throughput,
         cost=_build_request(CostEstimateRequest, paid),
         utility_bill=_build_request(UtilityBillRequest, billed),
     )
@@ -162,28 +164,47 @@ def _build_training(goal: TrainingGoal, model: KnownModel) -> dict[str, Any]:
     return work
 
 
-def _choose_rental(hardware: _Hardware, catalog: CatalogView) -> Rental | None:
-    offer_id = find_cheapest_offer(hardware.row, hardware.number, catalog)
+def _choose_rental(
+    hardware: _Hardware, question: ThroughputEstimateRequest, catalog: CatalogView
+) -> Rental | None:
+    offer_id = find_cheapest_offer(hardware.row, question, catalog)
     return None if offer_id is None else Rental(offer_id=offer_id)
 
 
-def find_cheapest_offer(row: KnownAccelerator, number: int, catalog: CatalogView) -> str | None:
+def find_cheapest_offer(
+    row: KnownAccelerator, question: ThroughputEstimateRequest, catalog: CatalogView
+) -> str | None:
     """Returns the cheapest on-demand offer for whole instances with the accelerators; None without one.
 
     An offer counts if its price is in USD, of the year before the newest of the catalog and not doubtful. An
     instance that the question names is rented as that instance alone, of whose prices none is left out.
+    Instances that hold the accelerators that work together in a node stand before smaller ones, unless
+    each of them is larger than the whole question.
     """
-    instance = row.instance_type
-    prices: dict[str, float] = {
-        offer.source["id"]: _compute_hourly_price(offer, number)
+    number, instance = question.cluster.accelerator_count, row.instance_type
+    offers = [
+        offer
         for offer in catalog.offers.values()
         if offer.accelerator_id == row.accelerator.id
         and offer.purchase_option == "on_demand"
         and offer.currency_code == "USD"
         and (offer.instance_type == instance if instance else offer.doubt is None)
         and not is_used_by_id_only(offer, catalog)
-    }
-    return min(prices.items(), key=lambda one: (one[1], one[0]))[0] if prices else None
+    ]
+    linked = _count_linked(question, catalog)
+    holding = [offer for offer in offers if offer.accelerator_count >= linked]
+    if any(offer.accelerator_count <= number for offer in holding):
+        offers = holding
+    ids = ((_compute_hourly_price(offer, number), offer.source["id"]) for offer in offers)
+    return min(ids, default=(0.0, None))[1]
+
+
+def _count_linked(question: ThroughputEstimateRequest, catalog: CatalogView) -> int:
+    try:
+        return count_linked_by(question, catalog)
+    except PlanningError:
+        # The estimate refuses the question too, with the reason.
+        return 1
 
 
 def _compute_hourly_price(offer: KnownOffer, count: int) -> float:

@@ -84,7 +84,9 @@ class SummaryRequest(StrictModel):
     hours: Annotated[float, Field(gt=0, le=MOST_HOURS)] = HOURS_OF_A_MONTH
     """Hours that a served model runs for its price and its bill. Defaults to a month."""
     rental: Rental | MISSING = MISSING
-    """Terms and price of renting the devices. Defaults to the cheapest on-demand offer of the catalog."""
+    """Terms and price of renting the devices. Defaults to the cheapest on-demand offer of the catalog, of
+    those in instances that hold the accelerators that work together, unless all of these have more
+    accelerators than the question."""
     purchase: Purchase | MISSING = MISSING
     """Price of buying the devices."""
     site: RunSiteInput | MISSING = MISSING

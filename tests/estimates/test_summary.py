@@ -114,6 +114,32 @@ def test_open_hardware_is_rented_at_the_cheapest_fresh_offer_on_demand():
     assert hours == pytest.approx(730, rel=1e-3)
 
 
+@pytest.mark.parametrize(
+    ("model", "hardware", "goal", "size", "is_warned"),
+    [
+        ("llama-3.1-8b", "8xh100-sxm", {"kind": "train", "total_tokens": 10**9}, 8, False),
+        ("llama-3.1-405b", "8xh100-sxm", {"kind": "serve", "weights": "fp8"}, 8, False),
+        ("llama-3.1-70b", "2xh100-sxm", {"kind": "serve", "weights": "fp8"}, 2, False),
+        ("llama-3.1-8b", "8xh100-sxm", {"kind": "serve", "concurrency": 512}, 1, False),
+        ("llama-3.1-70b", "2xa100-sxm-80gb", {"kind": "serve", "weights": "int8"}, 1, True),
+    ],
+)
+def test_accelerators_that_work_together_are_rented_in_one_instance(model, hardware, goal, size, is_warned):
+    answer = summarize(model, hardware, goal=goal)
+    chosen = shipped().offers[answer["requests"]["cost"]["rental"]["offer_id"]]
+    assert chosen.accelerator_count == size
+    assert ("OFFER_INSTANCE_SMALLER" in {each["code"] for each in answer["warnings"]}) == is_warned
+    same = (
+        float(offer.price_per_device_hour)
+        for offer in shipped().offers.values()
+        if (offer.accelerator_id, offer.purchase_option, offer.currency_code, offer.doubt)
+        == (chosen.accelerator_id, "on_demand", "USD", None)
+        and offer.accelerator_count == size
+        and not is_used_by_id_only(offer, shipped())
+    )
+    assert float(chosen.price_per_device_hour) == min(same)
+
+
 def test_an_accelerator_without_an_offer_has_a_gap_for_its_price():
     answer = summarize("gpt2", "p100-pcie-16gb")
     assert "total" not in answer["price"]

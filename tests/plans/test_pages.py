@@ -21,9 +21,10 @@ from service.plans import service, stored
 from service.plans.jobs import PlanToRank
 from service.plans.pages import router as pages
 from service.plans.pages.fields import AT_FIRST, FIELD_NAMES
+from service.plans.pages.listing import list_facts
 from service.plans.pages.question import build_address, build_request, parse_plan
 from service.plans.service import PreparedSearch, build_pin, estimate_plan, prepare_pieces
-from service.plans.words import describe_model, describe_work
+from service.plans.words import describe_model, describe_supply, describe_work
 from service.schemas.plans import PlanRequest
 from tests.applications import attach
 from tests.approvals.reading import Reader, heading, refusal
@@ -98,6 +99,7 @@ class TestList:
         seen = grace.get("/plans").text
         assert "There is no plan yet" in seen
         assert '<a href="/plans/new">Make the first one</a>' in seen
+        assert '<option value="jarvis-labs">Jarvis Labs</option>' in grace.get("/plans/new").text
         reader = Reader(callers.client, "rita", scopes=["plans:read"])
         assert "/plans/new" not in reader.get("/plans").text
 
@@ -323,6 +325,19 @@ class TestQuestion:
 )
 def test_work_is_told_in_words(workload, words):
     assert describe_work(workload).replace("\N{NO-BREAK SPACE}", " ") == words
+
+
+def test_providers_are_called_by_their_names():
+    supply = {
+        "kind": "offer",
+        "name": "x",
+        "provider": "gcp",
+        "region": "us-east1",
+        "purchase_option": "spot",
+    }
+    assert describe_supply(supply, shipped()) == "Google Cloud, us-east1, spot"
+    limits = {**TRAINING, "constraints": {"providers": ["hot-aisle", "our own cloud"]}}
+    assert ("Other limits", "Hot Aisle or our own cloud only") in list_facts(limits, shipped())
 
 
 def test_models_outside_of_the_catalog_have_words():

@@ -86,6 +86,7 @@ def test_tokens_at_a_list_price_are_compared():
     found, cost = alternatives(WIDE)["token_price"], quoted(WIDE, "cost")["answers"]["cost"]
     cheapest = min(cost["list_prices"], key=lambda each: Decimal(each["total"]["amount"]))
     assert (found["token_price_id"], found["total"]) == (cheapest["id"], cheapest["total"])
+    assert (found["provider"], found["detail"].split(" sells ")[0]) == ("amazon-bedrock", "Amazon Bedrock")
 
 
 @pytest.mark.parametrize("operation", ["cost", "utility-bill"])

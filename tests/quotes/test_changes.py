@@ -2,6 +2,7 @@
 
 import html
 import re
+from types import SimpleNamespace
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
@@ -227,6 +228,16 @@ def test_nothing_begins_after_the_time(monkeypatch):
     assert len(items) == variants.MOST_POINTS + 1
     assert items[0] == "2 users: the estimates take too long."
     assert items[-1] == "What moves the answer most: the estimates take too long."
+
+
+def test_a_question_that_takes_long_is_changed_less(monkeypatch):
+    moments = iter((0.0, 2.0))
+    monkeypatch.setattr(service, "time", SimpleNamespace(monotonic=lambda: next(moments)))
+    monkeypatch.setattr(service, "CURVE_SECONDS", 4.0)
+    monkeypatch.setattr(service, "TORNADO_SECONDS", PATIENT)
+    items = charts(SERVED)["Left out"].items
+    assert items[0] == "2 users: the estimates take too long."
+    assert items[-1] != "What moves the answer most: the estimates take too long."
 
 
 def test_a_question_without_an_answer_is_refused():

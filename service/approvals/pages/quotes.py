@@ -15,6 +15,7 @@ from service.auth.service import describe_subject
 from service.auth.sessions import PageVisitor
 from service.catalog.service import find_name
 from service.evidence.snapshot import SnapshotStore
+from service.formats.providers import get_provider_name
 from service.kit.database.engine import Reader
 from service.kit.http.html import Form, build_redirect, page_response, render_template
 from service.kit.http.problems import BadRequest, NotFound, Problem
@@ -45,11 +46,12 @@ class QuotePages:
     def _name_members(
         self, session: Reader, visitor: PageVisitor, quote: Mapping[str, Any]
     ) -> dict[str, Any]:
-        """Returns a quote with the names of its devices and its author."""
+        """Returns a quote with the names of its devices, their providers and its author."""
         tenant_id, accelerator_id = visitor.subject.tenant_id, quote.get("accelerator_id", "")
         return {
             **quote,
             "devices": find_name(session, "accelerators", tenant_id, accelerator_id) or accelerator_id,
+            "providers": [get_provider_name(each) for each in quote["providers"]],
             "asked_by": describe_subject(session, tenant_id, quote["created_by"]),
         }
 

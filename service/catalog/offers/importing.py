@@ -23,6 +23,7 @@ from service.catalog.service import ImportResult, import_rows
 from service.formats.offers import PROVIDERS, READERS, SELF_CONTAINED
 from service.formats.offers.listed import ListedOffer, ListedSource, ReadOffers, RefusedOffer
 from service.formats.offers.names import ListedAccelerators, PriceListContext, build_accelerators
+from service.formats.providers import get_provider_name
 from service.kit.clock import now
 from service.kit.database.engine import Reader, Writer
 from service.kit.http.problems import FieldError, Unprocessable
@@ -149,7 +150,7 @@ def to_document(offer: ListedOffer, body: PriceList) -> RowDocument:
 def _build_name(offer: ListedOffer) -> str:
     what = offer.instance_type or f"{offer.accelerator_count} x {offer.accelerator_id}"
     option = offer.purchase_option.replace("_", " ")
-    return f"{offer.provider} {what}, {option}"[:_NAME_LENGTH]
+    return f"{get_provider_name(offer.provider)} {what}, {option}"[:_NAME_LENGTH]
 
 
 def to_citation(own: ListedSource | None, of_list: PriceListSource, as_of: str) -> RowDocument:

@@ -17,6 +17,7 @@ from service.catalog.token_prices.schemas import (
 )
 from service.formats.dated_token_prices import token_prices_from_dated_csv
 from service.formats.offers.listed import RefusedOffer
+from service.formats.providers import get_provider_name
 from service.formats.token_prices import ListedTokenPrice, token_prices_from_litellm
 from service.formats.token_prices import ReadTokenPrices as ReadList
 from service.kit.database.engine import Reader, Writer
@@ -56,7 +57,7 @@ def to_document(price: ListedTokenPrice, body: TokenPriceImportRequest) -> RowDo
     as_of = price.as_of or body.as_of
     row = {
         "id": price.id,
-        "name": f"{price.provider} {price.model_name}"[:500],
+        "name": f"{get_provider_name(price.provider)} {price.model_name}"[:500],
         "provider": price.provider,
         "model_name": price.model_name,
         "model_id": price.model_id,

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from service.formats.providers import get_provider_name
 from service.kit.locales import localize_number
 from service.kit.reports.numbers import (
     format_figure_title,
@@ -117,13 +118,15 @@ def _list_ends(each: Mapping[str, Any], catalog: CatalogView) -> Iterator[str]:
         if value is None:
             yield "none"
         elif isinstance(value, str):
-            yield (
-                name_supply(value, catalog)
-                if each["name"] in ("supply", "accelerator_id")
-                else _read_word(value)
-            )
+            yield _read_text(each["name"], value, catalog)
         else:
             yield _format_measure(value, each.get("unit", ""))
+
+
+def _read_text(name: str, value: str, catalog: CatalogView) -> str:
+    if name in ("supply", "accelerator_id"):
+        return name_supply(value, catalog)
+    return get_provider_name(value) if name == "provider" else _read_word(value)
 
 
 def _read_word(value: str) -> str:

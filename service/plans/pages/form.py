@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 from pydantic_core import to_json
 
 from service.auth.sessions import PageVisitor
+from service.formats.providers import get_provider_name
 from service.kit.http.html import Form, group_errors_by_field, render_template
 from service.kit.http.problems import BadRequest, FieldError, Problem, Unprocessable
 from service.kit.locales import write_numbers
@@ -115,5 +116,7 @@ def _list_choices(catalog: CatalogView, field: FormField) -> FieldOptions:
     """Returns the values of a choice with their labels."""
     if field.member:
         found = {getattr(offer, field.member) for offer in catalog.offers.values()}
-        return tuple((name, name) for name in sorted(found - {None}, key=str.casefold))
+        name = get_provider_name if field.member == "provider" else str
+        labels = ((value, name(value)) for value in found - {None})
+        return tuple(sorted(labels, key=lambda one: one[1].casefold()))
     return field.options or tuple(list_titles(catalog, field.rows).items() if field.rows else ())

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from service.formats.providers import get_provider_name
 from service.kit.http.html import format_moment, format_money
 from service.kit.locales import format_count
 from service.kit.reports.numbers import TIMES, format_number
@@ -106,9 +107,10 @@ def _list_hardware(question: Mapping[str, Any], catalog: CatalogView) -> Iterato
 def _list_limits(limits: Mapping[str, Any]) -> Iterator[str]:
     if "accelerator_count" in limits:
         yield f"at most {format_count(limits['accelerator_count'])} accelerators"
-    for member in ("providers", "regions"):
-        if member in limits:
-            yield f"{' or '.join(limits[member])} only"
+    if "providers" in limits:
+        yield f"{' or '.join(map(get_provider_name, limits['providers']))} only"
+    if "regions" in limits:
+        yield f"{' or '.join(limits['regions'])} only"
     if "purchase_options" in limits:
         names = (PURCHASE_OPTIONS.get(each, each) for each in limits["purchase_options"])
         yield f"{' or '.join(names)} only"

@@ -32,6 +32,7 @@ from service.quotes.snapshot import (
 )
 from service.resolve.catalog import CatalogView
 from service.resolve.forms import convert_problem_units
+from service.resolve.names import NamedRows
 from service.resolve.titles import get_title, list_titles
 from service.schemas.base import StrictModel
 
@@ -105,7 +106,15 @@ def _freeze_question(typed: TypedForm, catalog: CatalogView) -> QuoteSnapshot:
     question = build_question(typed)
     operation: Any = typed.name.replace("_", "-")
     asked = QuoteSubject(operation, "", project_questions(typed.name, question), is_owning_devices(question))
-    return build_quote(asked, catalog, lambda sources: [{}] * len(sources))
+    return build_quote(asked, catalog, partial(_name_rows, catalog))
+
+
+def _name_rows(catalog: CatalogView, sources: Sequence[Mapping[str, Any]]) -> list[dict[str, str]]:
+    """Returns the names of catalog rows in place of the rows, which a page does not store."""
+    resources = (getattr(catalog, f"{source['kind']}s", None) for source in sources)
+    entries = (rows.entries if isinstance(rows, NamedRows) else {} for rows in resources)
+    titles = (known.get(source["id"]) for known, source in zip(entries, sources, strict=True))
+    return [{"name": entry.title} if entry and entry.title else {} for entry in titles]
 
 
 def _answer_question(form: Form, typed: TypedForm, catalog: CatalogView) -> FormAnswer:
@@ -162,7 +171,9 @@ def _list_assumptions(
     """Yields what the visitor did not type: the offer, fields as at first, and defaults of the service."""
     if typed.chosen_offer:
         title = list_titles(catalog, "offers").get(typed.chosen_offer, typed.chosen_offer)
-        yield "Rent", title, "the cheapest on-demand offer of the catalog for this hardware"
+        is_linked = catalog.offers[typed.chosen_offer].accelerator_count > 1
+        held = " in instances that hold what works together" if is_linked else " for this hardware"
+        yield "Rent", title, f"the cheapest on-demand offer of the catalog{held}"
     for field in (field for group in GROUPS if not group.is_first for field in group.fields):
         text = form.get(field.name, "").strip()
         if text and text == AT_FIRST.get(field.name) and field.name not in typed.unused:

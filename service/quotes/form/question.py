@@ -6,6 +6,9 @@ from datetime import date
 from functools import partial
 from typing import Any, Final, NamedTuple
 
+from pydantic import ValidationError
+from pydantic_core import to_json
+
 from service.kit.http.html import Form
 from service.planning.errors import PlanningError
 from service.planning.tariff.allocation import compute_local_midnight
@@ -27,7 +30,7 @@ from service.quotes.form.fields import (
     is_relevant_to,
     is_required_by,
 )
-from service.resolve.catalog import CatalogView
+from service.resolve.catalog import CatalogView, KnownAccelerator
 from service.resolve.forms import (
     FieldFault,
     check_number,
@@ -37,6 +40,7 @@ from service.resolve.forms import (
     parse_number,
 )
 from service.resolve.summary import find_cheapest_offer
+from service.schemas.estimates import ThroughputEstimateRequest
 
 _CURRENCY = re.compile("[A-Z]{3}")
 _START = re.compile(r"2[01][0-9]{2}-[0-9]{2}(-[0-9]{2})?")
@@ -116,8 +120,9 @@ class _FormReader:
                 self._put_value(question, group, field)
         if not any(self._get_text(name) for name in ("model", *_IN_PLACE_OF["model"])):
             self._wrong["model"] = "choose a model, give its number of parameters, or paste its config.json"
+        question = _add_sources(question, kind)
         self._complete_hardware(question)
-        return _add_sources(question, kind)
+        return question
 
     def _complete_hardware(self, question: dict[str, Any]) -> None:
         """Counts the accelerators of instances, and rents the cheapest offer where the form has no price."""
@@ -127,11 +132,22 @@ class _FormReader:
             return
         cluster["accelerator_count"] *= known.named_count
         is_rented = self._get_text(SUPPLY) in (RENTED, BOTH) and self._is_relevant(SUPPLY)
-        if is_rented and "rental" not in question:
-            offer_id = find_cheapest_offer(known, cluster["accelerator_count"], self._catalog)
+        if is_rented and "rental" not in question and not self._wrong:
+            offer_id = self._find_offer(known, question)
             if offer_id is not None:
                 self.chosen_offer = offer_id
                 question["rental"] = {"offer_id": offer_id}
+
+    def _find_offer(self, known: KnownAccelerator, question: dict[str, Any]) -> str | None:
+        """Returns the id of the cheapest offer for the run of a question; None for a run that is refused."""
+        members = {
+            name: question[name] for name in ThroughputEstimateRequest.model_fields if name in question
+        }
+        try:
+            run = ThroughputEstimateRequest.model_validate_json(to_json(members))
+        except ValidationError:
+            return None
+        return find_cheapest_offer(known, run, self._catalog)
 
     def _put_value(self, question: dict[str, Any], group: FieldGroup, field: FormField) -> None:
         """Puts the value of a field into the question, or records the reason why it is not used."""

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from decimal import ROUND_HALF_EVEN, Decimal
 from typing import Any, NamedTuple
 
+from service.formats.providers import get_provider_name
 from service.kit.locales import format_count, localize_number
 from service.kit.reports.numbers import (
     SECONDS,
@@ -106,7 +107,7 @@ def _build_devices(quote: Mapping[str, Any]) -> Iterator[CardRow]:
     count, accelerator = quote.get("accelerator_count"), quote.get("accelerator_id")
     if count is not None:
         kind = names.get_name("accelerator", accelerator) if accelerator else "devices"
-        providers = ", ".join(quote["providers"])
+        providers = ", ".join(map(get_provider_name, quote["providers"]))
         yield CardRow("Devices", f"{format_count(count)} {TIMES} {kind}", providers and f"from {providers}")
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from service.formats.providers import get_provider_name
 from service.kit.reports.charts.bars import ChartBar, render_bars, stack_bars
 from service.kit.reports.charts.drawing import ChartLabel
 from service.kit.reports.numbers import (
@@ -160,7 +161,7 @@ def build_break_even_table(points: Sequence[BreakEven]) -> ReportTable:
 def _build_list_prices_table(prices: Sequence[TokenListPrice]) -> ReportTable:
     rows = [
         (
-            f"{price['provider']}: {price['model']}",
+            f"{get_provider_name(price['provider'])}: {price['model']}",
             format_money(**price["price_per_million_input_tokens"]),
             format_money(**price["price_per_million_output_tokens"]),
             build_money_figure("total", price["total"]).shown if "total" in price else NOT_KNOWN,

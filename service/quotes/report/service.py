@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from markupsafe import Markup
 from pydantic_core import to_json
 
+from service.formats.providers import get_provider_name
 from service.kit.http.html import render_fragment, render_template
 from service.kit.reports.numbers import FormattedFigure
 from service.kit.reports.shapes import ReportChart, ReportRemarks, ReportSection, select_blocks
@@ -126,6 +127,7 @@ def _render_section(template: str, quote: Mapping[str, Any], **values: Any) -> M
     return render_fragment(
         template,
         quote=quote,
+        providers=", ".join(map(get_provider_name, quote["providers"])),
         subject=format_subject(question, RowNames(quote["inputs"])),
         headlines=build_headline_rows(quote),
         first_notes=list_first_notes(quote, question, format_total(quote)),

@@ -33,6 +33,7 @@ def test_an_idle_service_is_told_with_what_would_do():
     assert card["Capacity used"].value == "8%"
     assert "3 of 38.26 requests per second" in card["Capacity used"].remark
     assert "of the 16 devices serve the same load" in card["Cheapest alternative"].remark
+    assert card["Devices"].remark == "from Crusoe"
 
 
 def test_service_levels_are_met_or_not_or_not_asked():

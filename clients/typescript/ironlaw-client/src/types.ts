@@ -9401,7 +9401,11 @@ export interface SummaryRequest {
     goal?: SummaryGoal;
     /** Hours that a served model runs for its price and its bill. Defaults to a month. */
     hours?: number;
-    /** Terms and price of renting the devices. Defaults to the cheapest on-demand offer of the catalog. */
+    /**
+     * Terms and price of renting the devices. Defaults to the cheapest on-demand offer of the catalog, of
+     * those in instances that hold the accelerators that work together, unless all of these have more
+     * accelerators than the question.
+     */
     rental?: Rental;
     /** Price of buying the devices. */
     purchase?: Purchase;

@@ -12597,7 +12597,10 @@ class SummaryRequest(TypedDict):
     """Hours that a served model runs for its price and its bill. Defaults to a month."""
 
     rental: NotRequired[Rental]
-    """Terms and price of renting the devices. Defaults to the cheapest on-demand offer of the catalog."""
+    """Terms and price of renting the devices. Defaults to the cheapest on-demand offer of the catalog, of
+    those in instances that hold the accelerators that work together, unless all of these have more
+    accelerators than the question.
+    """
 
     purchase: NotRequired[Purchase]
     """Price of buying the devices."""
