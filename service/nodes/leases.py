@@ -133,7 +133,8 @@ def claim_lease(session: Writer, node: Principal, asked: LeaseClaimRequest) -> G
     if held is not None:
         if held.claim_request_id != asked.request_id:
             raise NodeBusy(headers={"Retry-After": str(_BUSY_SECONDS)})
-        return _to_lease(session, leases.renew_lease(session, LeaseRow, held.lease, seconds=_HELD_SECONDS))
+        renewed = leases.renew_lease(session, LeaseRow, held.lease, seconds=_HELD_SECONDS)
+        return _to_lease(session, renewed, asked.suite_form)
     if row.state != ACTIVE:
         raise NodeNotActive(headers={"Retry-After": str(_BUSY_SECONDS)})
     if row.inventory_sha256 != asked.inventory_sha256:
@@ -164,7 +165,7 @@ def claim_lease(session: Writer, node: Principal, asked: LeaseClaimRequest) -> G
     )
     session.add(grant)
     session.flush()
-    return _to_lease(session, granted)
+    return _to_lease(session, granted, asked.suite_form)
 
 
 def _find_running_lease(session: Writer, node: Principal) -> LeaseRow | None:
@@ -176,7 +177,9 @@ def _find_running_lease(session: Writer, node: Principal) -> LeaseRow | None:
     return None
 
 
-def _to_lease(session: Writer, row: LeaseRow) -> Granted:
+def _to_lease(session: Writer, row: LeaseRow, suite_form: int) -> Granted:
+    """Returns a lease with the benchmarks that the node reads."""
+    suite = BenchmarkSuite.model_validate(row.suite).narrow_to_form(suite_form)
     granted = {
         "id": row.id,
         "fencing_token": row.fencing_token,
@@ -186,7 +189,7 @@ def _to_lease(session: Writer, row: LeaseRow) -> Granted:
         "renew_seconds": RENEW_SECONDS,
         "runtime_seconds": row.runtime_seconds,
         "seed": row.seed,
-        "suite": row.suite,
+        "suite": suite,
         "server_time": repository.get_time(session).isoformat(),
     }
     return Granted.model_validate(granted)

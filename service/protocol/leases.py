@@ -11,6 +11,7 @@ from service.protocol.base import (
     Instant,
     Int53,
     Name,
+    PositiveInt53,
     ProtocolMessage,
     ProtocolReply,
     Seconds,
@@ -32,6 +33,8 @@ class LeaseClaimRequest(ProtocolMessage):
     """Longest time that the service may hold the answer back until there is work."""
     inventory_sha256: Sha256
     """Digest of the current inventory of the node."""
+    suite_form: PositiveInt53 = 1
+    """Newest form of suites that the node reads. The service leaves out benchmarks of newer forms."""
 
 
 class BenchmarkLease(ProtocolReply):
@@ -75,7 +78,7 @@ class BenchmarkProgress(ProtocolMessage):
 class LeaseProgress(ProtocolMessage):
     """Progress of a run."""
 
-    steps: Annotated[list[BenchmarkProgress], Field(max_length=200)]
+    steps: Annotated[list[BenchmarkProgress], Field(max_length=300)]
 
 
 class LeaseRenewalRequest(ProtocolMessage):

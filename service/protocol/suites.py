@@ -20,6 +20,8 @@ from service.protocol.work import BenchmarkWork
 Metric: TypeAlias = Literal["flops_per_second", "bytes_per_second", "seconds", "bytes", "watts"]
 MetricDirection: TypeAlias = Literal["higher", "lower"]
 
+SUITE_FORM = 2
+"""Newest form of suites, with all kinds of work and all of their parameters. The first release read 1."""
 PREPARING_SECONDS: dict[DeviceKind, float] = {"cpu": 1.0, "cuda": 5.0}
 """Time to start a process, make its data and check its result: assumed, of an otherwise idle machine."""
 
@@ -131,7 +133,7 @@ class BenchmarkSuite(ProtocolMessage):
     """Title of the suite."""
     device: DeviceKind
     """Kind of device that it runs on."""
-    benchmarks: Annotated[list[Benchmark], Field(min_length=1, max_length=200)]
+    benchmarks: Annotated[list[Benchmark], Field(min_length=1, max_length=300)]
 
     @model_validator(mode="after")
     def _validate_names(self) -> "BenchmarkSuite":
@@ -143,6 +145,11 @@ class BenchmarkSuite(ProtocolMessage):
     def find_benchmark(self, name: str) -> Benchmark | None:
         """Returns the benchmark of a name, None if there is none."""
         return next((benchmark for benchmark in self.benchmarks if benchmark.name == name), None)
+
+    def narrow_to_form(self, form: int) -> "BenchmarkSuite":
+        """Returns the suite without benchmarks of a newer form, for a worker that does not read them."""
+        known = [benchmark for benchmark in self.benchmarks if benchmark.work.suite_form <= form]
+        return self.model_copy(update={"benchmarks": known})
 
     @property
     def planned_seconds(self) -> float:

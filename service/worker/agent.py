@@ -19,6 +19,7 @@ from service.protocol.leases import (
 )
 from service.protocol.nodes import NodeInventory
 from service.protocol.results import BenchmarkResultReport
+from service.protocol.suites import SUITE_FORM
 from service.worker.availability import Availability
 from service.worker.client import NoAnswer, RequestRefused, Unauthorized
 from service.worker.errors import WorkerError
@@ -212,7 +213,9 @@ class Agent:
             request = ClaimRequest(request_id=generate_hex_128())
             self._home.save_state(request)
         claim = LeaseClaimRequest(
-            request_id=request.request_id, inventory_sha256=compute_digest(heart.inventory)
+            request_id=request.request_id,
+            inventory_sha256=compute_digest(heart.inventory),
+            suite_form=SUITE_FORM,
         )
         claimed: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._claimed = claimed

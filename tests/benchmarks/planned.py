@@ -86,6 +86,7 @@ class Planned:
             columns=float(work.head_size),
             context=work.context_tokens / 2.0,
             fused=fused,
+            backward=work.phase == "backward",
         )
         return operator_seconds(operator, self.machine).seconds
 
@@ -142,10 +143,10 @@ def cached(back_end, context=8192):
     return attention("decode", back_end, 16, context, 128)
 
 
-def attention(phase, back_end, batch, context, head):
+def attention(phase, back_end, batch, context, head, **more):
     """Attention as Llama 3 has it."""
     shape = {"batch": batch, "query_heads": 32, "kv_heads": 8, "head_size": head, "context_tokens": context}
-    return work("attention", phase=phase, back_end=back_end, dtype="bf16", **shape)
+    return work("attention", phase=phase, back_end=back_end, dtype="bf16", **shape, **more)
 
 
 def together(operation, devices, size):
@@ -184,6 +185,7 @@ SUITE = (
     ("triad", work("stream", pattern="triad", array_bytes=2**32), "bytes_per_second"),
     ("prefill.flash", prompt("flash"), "flops_per_second"),
     ("prefill.cudnn", prompt("cudnn"), "flops_per_second"),
+    ("backward.cudnn", attention("backward", "cudnn", 4, 4096, 128), "flops_per_second"),
     ("decode.flash", cached("flash"), "bytes_per_second"),
     *((f"power.{load}", power(load), "watts") for load in ("context", "stream", "gemm")),
 )

@@ -60,7 +60,7 @@ def add_node(database, node_id, *, tenant="default", device="cpu", state="active
     return subject(node_id, tenant)
 
 
-def add_run(database, run_id, *, tenant="default", device="cpu", target=None):
+def add_run(database, run_id, *, tenant="default", device="cpu", target=None, suite=SUITE):
     with database.open_writer() as session:
         request_run(
             session,
@@ -68,7 +68,7 @@ def add_run(database, run_id, *, tenant="default", device="cpu", target=None):
             tenant_id=tenant,
             device=device,
             target_node_id=target,
-            suite=SUITE,
+            suite=suite,
             seed=7,
         )
     return run_id
@@ -78,8 +78,8 @@ def request_id():
     return uuid4().hex
 
 
-def claim(database, node, request=None, inventory=INVENTORY):
-    asked = LeaseClaimRequest(request_id=request or request_id(), inventory_sha256=inventory)
+def claim(database, node, request=None, inventory=INVENTORY, **members):
+    asked = LeaseClaimRequest(request_id=request or request_id(), inventory_sha256=inventory, **members)
     with database.open_writer() as session:
         return leases.claim_lease(session, node, asked)
 

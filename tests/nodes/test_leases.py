@@ -20,6 +20,7 @@ from service.nodes.errors import (
 )
 from service.nodes.tables import LeaseRow, NodeRow
 from service.protocol.leases import BenchmarkProgress, LeaseProgress
+from service.protocol.suites import SUITE_FORM, shipped_suites
 from tests.nodes.fleet import (
     RUNTIME_SECONDS,
     SUITE,
@@ -63,6 +64,16 @@ class TestClaim:
         assert claim(database, other) is None
         row = standing(database, "run-1")
         assert (row.state, row.node_id, row.attempt) == ("running", "node-1", 1)
+
+    def test_a_node_gets_the_benchmarks_that_it_reads(self, database, node):
+        """Of a claim that says nothing, as those of the first release, the ones that its worker read."""
+        standard = shipped_suites()["gpu-standard"]
+        add_run(database, "run-1", suite=standard)
+        request = request_id()
+        older, newer = claim(database, node, request), claim(database, node, request, suite_form=SUITE_FORM)
+        assert {one.work.suite_form for one in older.suite.benchmarks} == {1}
+        assert older.suite == standard.narrow_to_form(1) != standard
+        assert newer.suite == standard
 
     def test_asked_again_under_the_same_id_it_is_the_same_lease(self, database, clock, node):
         add_run(database, "run-1")

@@ -46,6 +46,11 @@ class Work(ProtocolMessage):
     comparison: ClassVar[Literal["always", "sometimes", "never"]] = "sometimes"
     """Frequency with which the worker compares the result with a reference. Never if nothing is computed."""
 
+    @property
+    def suite_form(self) -> int:
+        """First form of suites that has this work; a worker is sent none of a newer form than it reads."""
+        return 1
+
     def count_work(self) -> WorkAmount:
         """Returns the amount of work of one execution."""
         raise NotImplementedError

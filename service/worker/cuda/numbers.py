@@ -117,3 +117,9 @@ def round_to_fp8_e4m3(values: Values) -> Values:
     # On a tie the search finds the lower code; the even one may be the next.
     tie = (codes < middles.size) & (middles[np.minimum(codes, middles.size - 1)] == sizes) & (codes % 2 == 1)
     return np.asarray(np.copysign(table[codes + tie], values))
+
+
+def decode_fp8_e4m3(codes: Values) -> Values:
+    """Converts fp8 e4m3 as the device stores it; NaN of the one code that is no number."""
+    table = np.append(_list_fp8_e4m3_values(), np.nan)
+    return np.asarray(np.where(codes >= 128, -1.0, 1.0) * table[codes & 127])  # noqa: PLR2004  # the sign bit

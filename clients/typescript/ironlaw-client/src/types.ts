@@ -1070,32 +1070,55 @@ export type AttentionLayerKeyValue = 'own' | 'key_as_value' | 'shared';
 
 export type AttentionLayerQueryKeyNorm = 'none' | 'head' | 'projection';
 
-/** Softmax(Q K^T / sqrt(d)) V of random numbers: a prompt, or one query a sequence over a cache. */
+/**
+ * Softmax(Q K^T / sqrt(d)) V of random numbers, or its gradients.
+ *
+ * A prompt, one query a sequence over a cache, or the backward pass of a prompt.
+ */
 export interface AttentionWork {
     kind: 'attention';
-    /** `prefill` is causal and its queries are as many as the context, `decode` has one query a sequence. */
+    /**
+     * `prefill` is causal and its queries are as many as the context, `decode` has one query a sequence,
+     * `backward` computes the gradients of `prefill`.
+     */
     phase: AttentionWorkPhase;
-    /** The worker's own kernel, or one of those of PyTorch's scaled_dot_product_attention. */
+    /**
+     * The worker's own kernel, cuDNN, FlashInfer, flash-attn 3, or one of PyTorch's
+     * scaled_dot_product_attention.
+     */
     back_end: AttentionWorkBackEnd;
     /** Type of the elements. */
-    dtype: FloatPrecision;
+    dtype: AttentionWorkDtype;
     /** Sequences. */
     batch: number;
     /** Heads of a query. */
     query_heads: number;
     /** Heads of keys and values; each serves query_heads / kv_heads heads of a query. */
     kv_heads: number;
-    /** Elements of a head. */
+    /** Elements of a head of queries and keys. */
     head_size: AttentionWorkHeadSize;
     /** Keys of a sequence. */
     context_tokens: number;
+    /**
+     * Elements of a head of values, if they are not as many as those of a key. In decoding, values are the
+     * first elements of the keys, as in the latent cache of DeepSeek-V3.
+     */
+    value_size?: AttentionWorkValueSize;
+    /** Tokens of a page of the cache. Without it the cache of a sequence is in one piece. */
+    page_tokens?: AttentionWorkPageTokens;
 }
 
-export type AttentionWorkBackEnd = 'own' | 'flash' | 'efficient' | 'cudnn' | 'math';
+export type AttentionWorkBackEnd = 'own' | 'flash' | 'efficient' | 'cudnn' | 'math' | 'flashinfer' | 'flash3';
 
-export type AttentionWorkHeadSize = 64 | 128 | 256;
+export type AttentionWorkDtype = 'fp32' | 'bf16' | 'fp16' | 'fp8_e4m3';
 
-export type AttentionWorkPhase = 'prefill' | 'decode';
+export type AttentionWorkHeadSize = 64 | 128 | 192 | 256 | 576;
+
+export type AttentionWorkPageTokens = 16 | 32 | 64 | 128;
+
+export type AttentionWorkPhase = 'prefill' | 'decode' | 'backward';
+
+export type AttentionWorkValueSize = 64 | 128 | 256 | 512;
 
 /** A stored resource that differs from its last event. */
 export interface AuditDeviation {
@@ -5251,6 +5274,8 @@ export interface LeaseClaimRequest {
     wait_seconds?: number;
     /** Digest of the current inventory of the node. */
     inventory_sha256: string;
+    /** Newest form of suites that the node reads. The service leaves out benchmarks of newer forms. */
+    suite_form?: number;
 }
 
 /** State of the run after its lease was completed. */

@@ -1437,17 +1437,24 @@ AttentionLayerQueryKeyNorm: TypeAlias = "Literal['none', 'head', 'projection']"
 
 
 class AttentionWork(TypedDict):
-    """Softmax(Q K^T / sqrt(d)) V of random numbers: a prompt, or one query a sequence over a cache."""
+    """Softmax(Q K^T / sqrt(d)) V of random numbers, or its gradients.
+
+    A prompt, one query a sequence over a cache, or the backward pass of a prompt.
+    """
 
     kind: Literal["attention"]
 
     phase: AttentionWorkPhase
-    """`prefill` is causal and its queries are as many as the context, `decode` has one query a sequence."""
+    """`prefill` is causal and its queries are as many as the context, `decode` has one query a sequence,
+    `backward` computes the gradients of `prefill`.
+    """
 
     back_end: AttentionWorkBackEnd
-    """The worker's own kernel, or one of those of PyTorch's scaled_dot_product_attention."""
+    """The worker's own kernel, cuDNN, FlashInfer, flash-attn 3, or one of PyTorch's
+    scaled_dot_product_attention.
+    """
 
-    dtype: FloatPrecision
+    dtype: AttentionWorkDtype
     """Type of the elements."""
 
     batch: int
@@ -1460,17 +1467,33 @@ class AttentionWork(TypedDict):
     """Heads of keys and values; each serves query_heads / kv_heads heads of a query."""
 
     head_size: AttentionWorkHeadSize
-    """Elements of a head."""
+    """Elements of a head of queries and keys."""
 
     context_tokens: int
     """Keys of a sequence."""
 
+    value_size: NotRequired[AttentionWorkValueSize]
+    """Elements of a head of values, if they are not as many as those of a key. In decoding, values are the
+    first elements of the keys, as in the latent cache of DeepSeek-V3.
+    """
 
-AttentionWorkBackEnd: TypeAlias = "Literal['own', 'flash', 'efficient', 'cudnn', 'math']"
+    page_tokens: NotRequired[AttentionWorkPageTokens]
+    """Tokens of a page of the cache. Without it the cache of a sequence is in one piece."""
 
-AttentionWorkHeadSize: TypeAlias = "Literal[64, 128, 256]"
 
-AttentionWorkPhase: TypeAlias = "Literal['prefill', 'decode']"
+AttentionWorkBackEnd: TypeAlias = (
+    "Literal['own', 'flash', 'efficient', 'cudnn', 'math', 'flashinfer', 'flash3']"
+)
+
+AttentionWorkDtype: TypeAlias = "Literal['fp32', 'bf16', 'fp16', 'fp8_e4m3']"
+
+AttentionWorkHeadSize: TypeAlias = "Literal[64, 128, 192, 256, 576]"
+
+AttentionWorkPageTokens: TypeAlias = "Literal[16, 32, 64, 128]"
+
+AttentionWorkPhase: TypeAlias = "Literal['prefill', 'decode', 'backward']"
+
+AttentionWorkValueSize: TypeAlias = "Literal[64, 128, 256, 512]"
 
 
 class AuditDeviation(TypedDict):
@@ -7050,6 +7073,9 @@ class LeaseClaimRequest(TypedDict):
 
     inventory_sha256: str
     """Digest of the current inventory of the node."""
+
+    suite_form: NotRequired[int]
+    """Newest form of suites that the node reads. The service leaves out benchmarks of newer forms."""
 
 
 class LeaseCompletion(TypedDict):
