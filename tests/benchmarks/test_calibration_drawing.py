@@ -57,6 +57,7 @@ def expected(of_device=H100):
         "operators.attention_native_peak": rates.attention_native_peak,
         "operators.attention_backward": rates.attention_backward,
         "serving.weight_bandwidth": rates.bandwidth * serving.weight_bandwidth,
+        "serving.expert_bandwidth": rates.bandwidth * serving.expert_bandwidth,
         "serving.cache_bandwidth": rates.bandwidth * serving.cache_bandwidth,
         "power.idle_share": constants.idle_share,
         "power.active_share": constants.active_share,
@@ -212,6 +213,15 @@ def test_pages_tell_the_rate_of_a_cache_where_any_were_measured():
     )
 
 
+def test_products_of_four_bits_tell_their_own_peak():
+    blackwell = device("b200-sxm")
+    product = work("block_scaled_gemm", number_format="nvfp4", m=8192, n=8192, k=8192)
+    of_eight_bits = product.model_copy(update={"number_format": "mxfp8"})
+    suite = [("nvfp4", product, "flops_per_second"), ("mxfp8", of_eight_bits, "flops_per_second")]
+    found = shares(compute_figures(observations(Planned(blackwell), suite), blackwell))
+    assert found == pytest.approx({"operators.matrix_peak.fp4": blackwell.machine.rates.matrix_peak["fp4"]})
+
+
 def test_the_workers_own_attention_tells_nothing_of_frameworks():
     own = [
         observed("prefill.own", prompt("own"), "flops_per_second", 3e14),
@@ -318,7 +328,7 @@ def test_estimates_over_a_node_that_reaches_what_is_estimated_are_those_without_
 
 def test_the_standard_suite_tells_every_constant_that_is_drawn():
     """Its shapes and sizes are enough, and what they tell is what planning has."""
-    kinds = {"gemm", "stream", "attention", "collective"}
+    kinds = {"gemm", "grouped_gemm", "stream", "attention", "collective"}
     suite = [
         (each.name, each.work, each.metric)
         for each in shipped_suites()["gpu-standard"].benchmarks

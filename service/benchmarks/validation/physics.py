@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from service.benchmarks.validation.case import RuleOutcomes, ValidationCase, get_known
 from service.benchmarks.verdicts import ResultVerdict, RuleFinding, UncheckedRule
 from service.protocol.work.arithmetic import AttentionWork
-from service.protocol.work.base import DType
 from service.protocol.work.links import CollectiveWork, HostLinkWork, PeerLinkWork
 from service.protocol.work.memory import CapacityWork
 
@@ -99,7 +98,7 @@ def _check_peak(case: ValidationCase) -> RuleOutcomes:
     """``physics.above_dense_peak``: FLOP/s <= dense rate x highest clock / clock of that rate x 1.02."""
     if not case.flops_per_second:
         return
-    dtype: DType = getattr(case.work, "dtype", "fp32")
+    dtype: str = getattr(case.work, "dtype", "fp32")
     peak = case.datasheet.find_peak(dtype) if case.datasheet else None
     if peak is None:
         yield UncheckedRule("physics.above_dense_peak", f"no data sheet gives the dense rate in {dtype}")

@@ -28,6 +28,7 @@ from service.planning.operators import DeviceMachine, OperatorWork, build_gemm, 
 from service.planning.precision import NumberFormat
 from service.protocol.work.arithmetic import GEMM_BYTES, AttentionWork, GemmWork
 from service.protocol.work.memory import StreamWork
+from service.protocol.work.products import BlockScaledGemmWork
 
 SKINNY_ROWS: Final = 64
 """A product of fewer rows streams its weights, and does not measure the peak of multiplication."""
@@ -120,7 +121,15 @@ def compute_peaks(
         name = build_name("operators", OperatorQuantity.MATRIX_PEAK, number_format)
         method = "FLOPs over the time without that of a kernel, of large products warmed longest"
         found += solve_figure(name, used, solve_rate, limit=peak, method=method)
-    return found
+    scaled = [
+        one
+        for one, work in select_work(observations, BlockScaledGemmWork)
+        if work.number_format == "nvfp4" and min(work.m, work.n, work.k) >= LARGE_SIDE
+    ]
+    peak = machine.peak_flops_per_second.get(NumberFormat.FP4) if machine else None
+    name = build_name("operators", OperatorQuantity.MATRIX_PEAK, NumberFormat.FP4)
+    method = "FLOPs over the time without that of a kernel, of large products with scales"
+    return found + solve_figure(name, scaled, solve_rate, limit=peak, method=method)
 
 
 def _is_large(one: MeasuredProduct, machine: DeviceMachine | None) -> bool:

@@ -16,6 +16,7 @@ from service.calibrations.fitting.observations import (
 from service.calibrations.sets import build_name
 from service.planning.hardware.calibration import ServingQuantity
 from service.protocol.work.arithmetic import GEMM_BYTES, AttentionWork, GemmWork
+from service.protocol.work.products import GroupedGemmWork
 
 _MOST_ROWS: Final = 16
 """Most rows of a product that is bound by its weights on any device."""
@@ -37,6 +38,20 @@ def compute_weight_bandwidth(
     used = narrow or [one for one, work in skinny if work.dtype == "fp32"]
     name = build_name("serving", ServingQuantity.WEIGHT_BANDWIDTH)
     method = f"bytes over the time without that of a kernel, of products of at most {_MOST_ROWS} rows"
+    return solve_figure(name, used, _build_rate_solver(beside_seconds), limit=device.bandwidth, method=method)
+
+
+def compute_expert_bandwidth(
+    observations: Sequence[BenchmarkObservation], device: FittedDevice, beside_seconds: float
+) -> list[FittedFigure]:
+    """Computes the rate at which grouped products of few rows stream the weights of experts."""
+    used = [
+        one
+        for one, work in select_work(observations, GroupedGemmWork)
+        if work.m <= _MOST_ROWS and 2 * work.groups * work.n * work.k >= _LEAST_WEIGHT_BYTES
+    ]
+    name = build_name("serving", ServingQuantity.EXPERT_BANDWIDTH)
+    method = f"bytes over the time without that of a kernel, of experts of at most {_MOST_ROWS} rows each"
     return solve_figure(name, used, _build_rate_solver(beside_seconds), limit=device.bandwidth, method=method)
 
 

@@ -85,9 +85,8 @@ class AttentionReference:
     def compute_query_gradients(self, unit: int, queries: Sequence[int]) -> Values:
         """Returns rows of the gradient of Q."""
         _, changes = self._compute_changes(unit, queries)
-        return (
-            changes @ self._generate_keys(unit, 0, self._work.context_tokens) / np.sqrt(self._work.head_size)
-        )
+        keys = self._generate_keys(unit, 0, self._work.context_tokens)
+        return np.asarray(changes @ keys / np.sqrt(self._work.head_size))
 
     def compute_key_gradients(self, kv_unit: int) -> GradientRows:
         """Returns gradients of a head of keys, summed over the heads of queries that share it.
@@ -181,4 +180,4 @@ def decode_elements(dtype: str, held: Values) -> Values:
         held = numbers.decode_bf16(held)
     if dtype == "fp8_e4m3":
         held = numbers.decode_fp8_e4m3(held)
-    return held.astype(np.float64)
+    return np.asarray(held.astype(np.float64))

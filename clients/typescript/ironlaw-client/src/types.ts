@@ -1334,7 +1334,7 @@ export interface Benchmark {
     /** Name within the suite, such as gemm.bf16 or hbm.copy. */
     name: string;
     /** Work of one execution. */
-    work: GemmWork | AttentionWork | FftWork | StreamWork | StridedReadWork | CacheStreamWork | HostStreamWork | BankConflictWork | DivergenceWork | OccupancyWork | CapacityWork | ContextMemoryWork | HostLinkWork | PeerLinkWork | CollectiveWork | ExternalToolWork | StorageWork | LaunchLatencyWork | PowerWork | OptimizerStepWork | GradientAccumulationWork | GradientCompressionWork | TrainingStepWork | DecodeLoopWork;
+    work: GemmWork | AttentionWork | FftWork | BlockScaledGemmWork | GroupedGemmWork | StreamWork | StridedReadWork | CacheStreamWork | HostStreamWork | BankConflictWork | DivergenceWork | OccupancyWork | CapacityWork | ContextMemoryWork | HostLinkWork | PeerLinkWork | CollectiveWork | ExternalToolWork | StorageWork | LaunchLatencyWork | PowerWork | OptimizerStepWork | GradientAccumulationWork | GradientCompressionWork | TrainingStepWork | DecodeLoopWork;
     /** Unit of the figure. */
     metric: BenchmarkMetric;
     /** Direction in which a figure is better. */
@@ -1936,6 +1936,25 @@ export interface BlockLayer {
 }
 
 export type BlockLayerPer = 'position' | 'sample';
+
+/** C = A B of random numbers of 8 or 4 bits with a scale for each block, and a result of bf16. */
+export interface BlockScaledGemmWork {
+    kind: 'block_scaled_gemm';
+    /**
+     * `mxfp8`: 8 bits, and a power of two for each 32 elements. `nvfp4`: 4 bits, and a number of 8 bits
+     * for each 16 elements. `fp8_blocks`: 8 bits, and a number of 32 bits for each 128 elements of A and
+     * each block of 128 x 128 of B, as DeepSeek-V3 has them.
+     */
+    number_format: BlockScaledGemmWorkNumberFormat;
+    /** Rows of A and C. */
+    m: number;
+    /** Columns of B and C. */
+    n: number;
+    /** Columns of A and rows of B. */
+    k: number;
+}
+
+export type BlockScaledGemmWorkNumberFormat = 'mxfp8' | 'nvfp4' | 'fp8_blocks';
 
 /** Limit of the speed. `axis` is the axis of data, algorithm and machine. */
 export interface Bottleneck {
@@ -4647,6 +4666,23 @@ export interface GridRequest {
     /** Water that evaporates in power plants for each kWh. */
     water_liters_per_kwh?: number;
 }
+
+/** Products of one call, of the rows of each expert with its own matrix, as in a mixture of experts. */
+export interface GroupedGemmWork {
+    kind: 'grouped_gemm';
+    /** Type of the elements. */
+    dtype: GroupedGemmWorkDtype;
+    /** Experts, each with a matrix of its own. */
+    groups: number;
+    /** Rows of each expert. */
+    m: number;
+    /** Columns of the matrices of experts. */
+    n: number;
+    /** Rows of the matrices of experts. */
+    k: number;
+}
+
+export type GroupedGemmWorkDtype = 'bf16' | 'fp16';
 
 export type HardwareInclusion = 'host' | 'network';
 

@@ -1770,6 +1770,8 @@ class Benchmark(TypedDict):
         GemmWork
         | AttentionWork
         | FftWork
+        | BlockScaledGemmWork
+        | GroupedGemmWork
         | StreamWork
         | StridedReadWork
         | CacheStreamWork
@@ -2631,6 +2633,30 @@ class BlockLayer(TypedDict):
 
 
 BlockLayerPer: TypeAlias = "Literal['position', 'sample']"
+
+
+class BlockScaledGemmWork(TypedDict):
+    """C = A B of random numbers of 8 or 4 bits with a scale for each block, and a result of bf16."""
+
+    kind: Literal["block_scaled_gemm"]
+
+    number_format: BlockScaledGemmWorkNumberFormat
+    """`mxfp8`: 8 bits, and a power of two for each 32 elements. `nvfp4`: 4 bits, and a number of 8 bits
+    for each 16 elements. `fp8_blocks`: 8 bits, and a number of 32 bits for each 128 elements of A and
+    each block of 128 x 128 of B, as DeepSeek-V3 has them.
+    """
+
+    m: int
+    """Rows of A and C."""
+
+    n: int
+    """Columns of B and C."""
+
+    k: int
+    """Columns of A and rows of B."""
+
+
+BlockScaledGemmWorkNumberFormat: TypeAlias = "Literal['mxfp8', 'nvfp4', 'fp8_blocks']"
 
 
 class Bottleneck(TypedDict):
@@ -6245,6 +6271,29 @@ class GridRequest(TypedDict):
     water_liters_per_kwh: NotRequired[float]
     """Water that evaporates in power plants for each kWh."""
 
+
+class GroupedGemmWork(TypedDict):
+    """Products of one call, of the rows of each expert with its own matrix, as in a mixture of experts."""
+
+    kind: Literal["grouped_gemm"]
+
+    dtype: GroupedGemmWorkDtype
+    """Type of the elements."""
+
+    groups: int
+    """Experts, each with a matrix of its own."""
+
+    m: int
+    """Rows of each expert."""
+
+    n: int
+    """Columns of the matrices of experts."""
+
+    k: int
+    """Rows of the matrices of experts."""
+
+
+GroupedGemmWorkDtype: TypeAlias = "Literal['bf16', 'fp16']"
 
 HardwareInclusion: TypeAlias = "Literal['host', 'network']"
 
