@@ -1,4 +1,4 @@
-"""Attention of random numbers: by cuDNN, by own kernels on tensor cores, or by one back end of PyTorch.
+"""Attention of random numbers: by cuDNN, packages for PyTorch, its own back ends, or own kernels.
 
 Own kernels follow the order of FlashAttention-2: 128 queries a block for prompts; decoding reads the cache
 once, in parts of the context; heads have 64 or 128 elements. PyTorch runs ``scaled_dot_product_attention`` on
@@ -18,6 +18,7 @@ from service.protocol.work.arithmetic import AttentionWork
 from service.worker.benchmark import MeasurementFacts, PreparedBenchmark, Unsupported
 from service.worker.cuda import device as devices
 from service.worker.cuda import numbers
+from service.worker.cuda.attention_packages import FlashAttention3, FlashInferAttention, PackageAttention
 from service.worker.cuda.attention_reference import (
     STORED,
     WIDTHS,
@@ -269,7 +270,8 @@ class TorchAttention:
         self._out = None
 
 
-BackEnd = CudaAttention | TorchAttention | CudnnAttention
+BackEnd = CudaAttention | TorchAttention | CudnnAttention | PackageAttention
+PACKAGES = {"flash3": FlashAttention3, "flashinfer": FlashInferAttention}
 
 
 class AttentionTimed:
@@ -421,6 +423,8 @@ def _open_back_end(device: CudaDevice, work: AttentionWork, seed: int, stack: Ex
             return CudaAttention(device, work)
         case "cudnn":
             return _open_cudnn(device, work, seed, stack)
+        case "flash3" | "flashinfer":
+            return PACKAGES[work.back_end](device, work, seed)
         case _:
             return TorchAttention(device, work)
 
