@@ -1334,7 +1334,7 @@ export interface Benchmark {
     /** Name within the suite, such as gemm.bf16 or hbm.copy. */
     name: string;
     /** Work of one execution. */
-    work: GemmWork | AttentionWork | FftWork | BlockScaledGemmWork | GroupedGemmWork | StreamWork | StridedReadWork | CacheStreamWork | HostStreamWork | BankConflictWork | DivergenceWork | OccupancyWork | CapacityWork | ContextMemoryWork | HostLinkWork | PeerLinkWork | CollectiveWork | ExternalToolWork | StorageWork | LaunchLatencyWork | PowerWork | OptimizerStepWork | GradientAccumulationWork | GradientCompressionWork | TrainingStepWork | DecodeLoopWork;
+    work: GemmWork | AttentionWork | FftWork | BlockScaledGemmWork | GroupedGemmWork | StreamWork | StridedReadWork | CacheStreamWork | DeviceCopyWork | PointerChaseWork | HostStreamWork | BankConflictWork | DivergenceWork | OccupancyWork | CapacityWork | ContextMemoryWork | HostLinkWork | PeerLinkWork | PeerMatrixWork | CollectiveWork | ExternalToolWork | StorageWork | LaunchLatencyWork | PowerWork | OptimizerStepWork | GradientAccumulationWork | GradientCompressionWork | TrainingStepWork | DecodeLoopWork;
     /** Unit of the figure. */
     metric: BenchmarkMetric;
     /** Direction in which a figure is better. */
@@ -3201,6 +3201,13 @@ export interface DemandSeries {
     interval_minutes?: 5 | 15 | 30 | 60;
     /** Mean power of each interval at the meter. */
     kw: Array<number>;
+}
+
+/** A copy within device memory by the driver, which takes a copy engine or a kernel of its own. */
+export interface DeviceCopyWork {
+    kind: 'device_copy';
+    /** Size of the source and of the target. */
+    array_bytes: number;
 }
 
 export type DeviceKind = 'cuda' | 'cpu';
@@ -6881,6 +6888,19 @@ export type PeerLinkWorkDirection = 'one_way' | 'both';
 
 export type PeerLinkWorkMethod = 'copy_engine' | 'kernel';
 
+/** Copies of the copy engines between several devices of a node, all at once. */
+export interface PeerMatrixWork {
+    kind: 'peer_matrix';
+    /** Pairs that copy: every other device and the first one, or every two devices in both directions. */
+    pattern: PeerMatrixWorkPattern;
+    /** Devices that take part. */
+    devices: number;
+    /** Payload of each pair in one direction. */
+    transfer_bytes: number;
+}
+
+export type PeerMatrixWorkPattern = 'all_to_one' | 'one_to_all' | 'all_to_all';
+
 /** A rider, tax or credit: percent of other charges. */
 export interface PercentageCharge {
     /** Name that no other charge of the revision has. */
@@ -7288,6 +7308,15 @@ export interface PlanSupply {
 }
 
 export type PlanSupplyKind = 'owned' | 'rented' | 'offer';
+
+/** Loads of one thread, each at the place that the one before it has read: the latency of memory. */
+export interface PointerChaseWork {
+    kind: 'pointer_chase';
+    /** Size of the array, a power of two, of which every line of 128 bytes is visited in turn. */
+    array_bytes: number;
+    /** Loads of one execution. */
+    hops: number;
+}
 
 /** Requests that arrive independently of each other. */
 export interface PoissonArrivals {

@@ -1775,6 +1775,8 @@ class Benchmark(TypedDict):
         | StreamWork
         | StridedReadWork
         | CacheStreamWork
+        | DeviceCopyWork
+        | PointerChaseWork
         | HostStreamWork
         | BankConflictWork
         | DivergenceWork
@@ -1783,6 +1785,7 @@ class Benchmark(TypedDict):
         | ContextMemoryWork
         | HostLinkWork
         | PeerLinkWork
+        | PeerMatrixWork
         | CollectiveWork
         | ExternalToolWork
         | StorageWork
@@ -4332,6 +4335,15 @@ class DemandSeries(TypedDict):
 
     kw: list[float]
     """Mean power of each interval at the meter."""
+
+
+class DeviceCopyWork(TypedDict):
+    """A copy within device memory by the driver, which takes a copy engine or a kernel of its own."""
+
+    kind: Literal["device_copy"]
+
+    array_bytes: int
+    """Size of the source and of the target."""
 
 
 DeviceKind: TypeAlias = "Literal['cuda', 'cpu']"
@@ -9249,6 +9261,24 @@ PeerLinkWorkDirection: TypeAlias = "Literal['one_way', 'both']"
 PeerLinkWorkMethod: TypeAlias = "Literal['copy_engine', 'kernel']"
 
 
+class PeerMatrixWork(TypedDict):
+    """Copies of the copy engines between several devices of a node, all at once."""
+
+    kind: Literal["peer_matrix"]
+
+    pattern: PeerMatrixWorkPattern
+    """Pairs that copy: every other device and the first one, or every two devices in both directions."""
+
+    devices: int
+    """Devices that take part."""
+
+    transfer_bytes: int
+    """Payload of each pair in one direction."""
+
+
+PeerMatrixWorkPattern: TypeAlias = "Literal['all_to_one', 'one_to_all', 'all_to_all']"
+
+
 class PercentageCharge(TypedDict):
     """A rider, tax or credit: percent of other charges."""
 
@@ -9785,6 +9815,18 @@ class PlanSupply(TypedDict):
 
 
 PlanSupplyKind: TypeAlias = "Literal['owned', 'rented', 'offer']"
+
+
+class PointerChaseWork(TypedDict):
+    """Loads of one thread, each at the place that the one before it has read: the latency of memory."""
+
+    kind: Literal["pointer_chase"]
+
+    array_bytes: int
+    """Size of the array, a power of two, of which every line of 128 bytes is visited in turn."""
+
+    hops: int
+    """Loads of one execution."""
 
 
 class PoissonArrivals(TypedDict):
