@@ -1,5 +1,5 @@
 # Two commands do everything: `make run` serves, `make test` checks. Both set up what they need.
-.PHONY: help run test test-unit lint types same-answers accuracy fit devices bills plans mfu prices price-page catalog-age bench journey fleet gpu-kit gpu-suite gpu-first-contact gpu-proof gpu-figures gpu-power hostile escalation worst-requests schemathesis faults oracles clients contract chart chart-tools client-sources client-packages sign-in site fresh-clone containers package sbom release-check platforms lock pins advisories clean
+.PHONY: help run test test-unit lint types same-answers accuracy fit devices bills plans mfu prices price-page catalog-age bench journey fleet gpu-kit cudnn-support gpu-suite gpu-first-contact gpu-proof gpu-figures gpu-power hostile escalation worst-requests schemathesis faults oracles clients contract chart chart-tools client-sources client-packages sign-in site fresh-clone containers package sbom release-check platforms lock pins advisories clean
 
 VENV = .venv/bin
 # A machine with a GPU brings its own interpreter; nothing is installed there.
@@ -124,6 +124,9 @@ gpu-kit: ## Gather in build/gpu-kit the wheels that a GPU machine without a netw
 		--only-binary=:all: --implementation cp --python-version $$python \
 		$(GLIBC:%=--platform manylinux_2_%_$(MACHINE)) --platform manylinux2014_$(MACHINE) \
 		--requirement requirements-gpu-kit.txt || exit; done
+
+cudnn-support: ## Ask cuDNN which attention of the suites it takes, without a GPU, with $(PYTHON) and its wheels
+	@$(PYTHON) -m bench.cudnn_support
 
 hostile: ## Ask 100,000 derived questions and the hostile corpus; takes some 25 minutes
 	@tools/setup test

@@ -6,19 +6,19 @@ from typing import Any, NamedTuple
 from pydantic import MISSING
 
 from service.protocol.nodes import NodeAccelerator
-from service.protocol.work.base import DType
 
 CatalogDocument = Mapping[str, Any]
 
 MEMORY_TOLERANCE = 0.03
 """Tolerance of reported memory. Driver versions differ by less, parts of one name by more."""
-_FORMATS: Mapping[DType, tuple[str, ...]] = {
+_FORMATS: Mapping[str, tuple[str, ...]] = {
     "fp64": ("fp64_tensor", "fp64"),
     "fp32": ("fp32",),
     "tf32": ("tf32",),
     "bf16": ("bf16",),
     "fp16": ("fp16",),
     "fp8_e4m3": ("fp8",),
+    "fp4_e2m1": ("fp4",),
     "int8": ("int8",),
 }
 
@@ -33,7 +33,7 @@ class Datasheet(NamedTuple):
     link_bytes_per_second: float | None
     """Rate of the link to other accelerators of the node, in one direction."""
 
-    def find_peak(self, dtype: DType) -> float | None:
+    def find_peak(self, dtype: str) -> float | None:
         """Returns the highest dense rate of a type, by tensor cores if they support it."""
         return max((self.peaks[name] for name in _FORMATS[dtype] if name in self.peaks), default=None)
 

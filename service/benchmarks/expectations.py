@@ -20,7 +20,8 @@ from service.kit.database.engine import Reader
 from service.protocol.nodes import NodeAccelerator, NodeInventory
 from service.protocol.suites import Benchmark, BenchmarkSuite
 from service.protocol.work.arithmetic import AttentionWork, GemmWork
-from service.protocol.work.links import CollectiveWork, HostLinkWork, PeerLinkWork
+from service.protocol.work.links import CollectiveWork, HostLinkWork, PeerLinkWork, PeerMatrixWork
+from service.protocol.work.products import BlockScaledGemmWork, GroupedGemmWork
 
 MOST_RESULTS = 2000
 """Results of a node, and of the nodes that are equal to it, that are read."""
@@ -179,17 +180,21 @@ def _compute_limits(
     return {name: limit for name, limit in found.items() if limit is not None}
 
 
+_MULTIPLIED = GemmWork | AttentionWork | BlockScaledGemmWork | GroupedGemmWork
+"""Work that the dense rate of its type bounds."""
+
+
 def compute_limit(benchmark: Benchmark, part: NodeAccelerator, sheet: Datasheet | None) -> float | None:
     """Returns the limit of the data sheet of a part for the figure of a benchmark.
 
     None if the part has no data sheet, or the data sheet does not bound the work.
     """
     work, metric = benchmark.work, benchmark.metric
-    if isinstance(work, HostLinkWork | PeerLinkWork | CollectiveWork):
+    if isinstance(work, HostLinkWork | PeerLinkWork | PeerMatrixWork | CollectiveWork):
         return _compute_link_limit(work, part, sheet) if metric == "bytes_per_second" else None
     if sheet is None:
         return None
-    if metric == "flops_per_second" and isinstance(work, GemmWork | AttentionWork):
+    if metric == "flops_per_second" and isinstance(work, _MULTIPLIED):
         return sheet.find_peak(work.dtype)
     fetched = work.fetched_bytes_per_moved_byte
     if metric != "bytes_per_second" or not fetched or not work.is_memory_bound(metric):
@@ -199,7 +204,9 @@ def compute_limit(benchmark: Benchmark, part: NodeAccelerator, sheet: Datasheet 
 
 
 def _compute_link_limit(
-    work: HostLinkWork | PeerLinkWork | CollectiveWork, part: NodeAccelerator, sheet: Datasheet | None
+    work: HostLinkWork | PeerLinkWork | PeerMatrixWork | CollectiveWork,
+    part: NodeAccelerator,
+    sheet: Datasheet | None,
 ) -> float | None:
     if not isinstance(work, HostLinkWork):
         one_way = sheet.link_bytes_per_second if sheet else None

@@ -16,7 +16,13 @@ from service.planning.precision import NumberFormat
 
 _SHARES: Final = frozenset({"flops_per_second", "bytes_per_second", "watts"})
 """Units of measured figures that the reference set has as shares of a limit."""
-_STREAMED: Final = frozenset({ServingQuantity.WEIGHT_BANDWIDTH, ServingQuantity.CACHE_BANDWIDTH})
+_STREAMED: Final = frozenset(
+    {
+        ServingQuantity.WEIGHT_BANDWIDTH,
+        ServingQuantity.EXPERT_BANDWIDTH,
+        ServingQuantity.CACHE_BANDWIDTH,
+    }
+)
 """Rates that the reference set keeps as shares of the rate of a streaming kernel."""
 
 

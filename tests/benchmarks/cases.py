@@ -44,7 +44,14 @@ HOST_TO_DEVICE = {
 }
 POWER_GEMM = {"kind": "power", "load": "gemm", "window_seconds": 60.0, "settle_seconds": 30.0}
 POWER_IDLE = {**POWER_GEMM, "load": "idle"}
-METRICS = {"gemm": "flops_per_second", "power": "watts", "capacity": "bytes", "launch_latency": "seconds"}
+METRICS = {
+    "block_scaled_gemm": "flops_per_second",
+    "grouped_gemm": "flops_per_second",
+    "gemm": "flops_per_second",
+    "power": "watts",
+    "capacity": "bytes",
+    "launch_latency": "seconds",
+}
 RATES = {"gemm": 700e12, "stream": 2.9e12, "host_link": 53e9}
 """Figures as they are published for an H100 SXM (benchmark-worker.md, 3)."""
 

@@ -49,7 +49,7 @@ class Planned:
     def seconds(self, work):
         """Time of one execution."""
         match work.kind:
-            case "gemm":
+            case "gemm" | "grouped_gemm" | "block_scaled_gemm":
                 return self._product(work)
             case "stream":
                 return self._streamed(work.count_work().moved_bytes)
@@ -70,9 +70,24 @@ class Planned:
         return moved / rate + self.machine.rates.kernel_seconds
 
     def _product(self, work):
+        if work.kind == "block_scaled_gemm":
+            return self._scaled(work)
         if work.m <= 16:
-            return self._read(work.count_work().moved_bytes, self.serving.weight_bandwidth)
+            share = (
+                self.serving.expert_bandwidth
+                if work.kind == "grouped_gemm"
+                else self.serving.weight_bandwidth
+            )
+            return self._read(work.count_work().moved_bytes, share)
         return operator_seconds(build_operator(work), self.machine).seconds
+
+    def _scaled(self, work):
+        formats = {"nvfp4": NumberFormat.FP4}
+        number_format = formats.get(work.number_format, NumberFormat.FP8)
+        rate = (
+            self.machine.peak_flops_per_second[number_format] * self.machine.rates.matrix_peak[number_format]
+        )
+        return work.count_work().flops / rate + self.machine.rates.kernel_seconds
 
     def _attention(self, work):
         amount, tokens = work.count_work(), work.batch * work.context_tokens
@@ -86,6 +101,7 @@ class Planned:
             columns=float(work.head_size),
             context=work.context_tokens / 2.0,
             fused=fused,
+            backward=work.phase == "backward",
         )
         return operator_seconds(operator, self.machine).seconds
 
@@ -142,10 +158,10 @@ def cached(back_end, context=8192):
     return attention("decode", back_end, 16, context, 128)
 
 
-def attention(phase, back_end, batch, context, head):
+def attention(phase, back_end, batch, context, head, **more):
     """Attention as Llama 3 has it."""
     shape = {"batch": batch, "query_heads": 32, "kv_heads": 8, "head_size": head, "context_tokens": context}
-    return work("attention", phase=phase, back_end=back_end, dtype="bf16", **shape)
+    return work("attention", phase=phase, back_end=back_end, dtype="bf16", **shape, **more)
 
 
 def together(operation, devices, size):
@@ -180,10 +196,12 @@ SUITE = (
     *((f"gemm.{dtype}", gemm(8192, 8192, 8192, dtype), "flops_per_second") for dtype in ("bf16", "fp8_e4m3")),
     *((f"shape.{m}x{n}x{k}", gemm(m, n, k), "flops_per_second") for m, n, k in SIDES),
     ("skinny", gemm(16, 14336, 8192), "bytes_per_second"),
+    ("experts", work("grouped_gemm", dtype="bf16", groups=64, m=4, n=4096, k=2048), "bytes_per_second"),
     ("copy", work("stream", pattern="copy", array_bytes=2**32), "bytes_per_second"),
     ("triad", work("stream", pattern="triad", array_bytes=2**32), "bytes_per_second"),
     ("prefill.flash", prompt("flash"), "flops_per_second"),
     ("prefill.cudnn", prompt("cudnn"), "flops_per_second"),
+    ("backward.cudnn", attention("backward", "cudnn", 4, 4096, 128), "flops_per_second"),
     ("decode.flash", cached("flash"), "bytes_per_second"),
     *((f"power.{load}", power(load), "watts") for load in ("context", "stream", "gemm")),
 )

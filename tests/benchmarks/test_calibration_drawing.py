@@ -16,6 +16,7 @@ from tests.benchmarks.planned import (
     COLLECTIVES,
     SUITE,
     Planned,
+    attention,
     cached,
     device,
     gemm,
@@ -54,7 +55,9 @@ def expected(of_device=H100):
         "operators.wave_tail": rates.wave_tail,
         "operators.attention_peak": rates.attention_peak,
         "operators.attention_native_peak": rates.attention_native_peak,
+        "operators.attention_backward": rates.attention_backward,
         "serving.weight_bandwidth": rates.bandwidth * serving.weight_bandwidth,
+        "serving.expert_bandwidth": rates.bandwidth * serving.expert_bandwidth,
         "serving.cache_bandwidth": rates.bandwidth * serving.cache_bandwidth,
         "power.idle_share": constants.idle_share,
         "power.active_share": constants.active_share,
@@ -175,6 +178,50 @@ def test_the_middle_of_runs_lies_between_their_extremes():
     assert found.rests_on.run_ids == ("run-0", "run-1", "run-2")
 
 
+def test_back_ends_of_attention_are_used_in_their_order():
+    """cuDNN, FlashInfer, flash-attn 3: an engine takes one of them, and no mean of all."""
+    planned = Planned(H100)
+    slower = {"cudnn": 0.9, "flashinfer": 0.8, "flash3": 0.7}
+
+    def read(back_ends):
+        return [
+            observed(
+                name,
+                prompt(name),
+                "flops_per_second",
+                slower[name] * planned.figure(prompt("cudnn"), "flops_per_second"),
+            )
+            for name in back_ends
+        ]
+
+    for place, name in enumerate(slower):
+        found = shares(compute_figures(read(list(slower)[place:]), H100))["operators.attention_native_peak"]
+        assert found == pytest.approx(slower[name] * H100.machine.rates.attention_native_peak, rel=0.01)
+
+
+def test_pages_tell_the_rate_of_a_cache_where_any_were_measured():
+    planned, pages = Planned(H100), attention("decode", "cudnn", 16, 8192, 128, page_tokens=64)
+    whole = planned.figure(cached("cudnn"), "bytes_per_second")
+    read = [
+        observed("whole", cached("cudnn"), "bytes_per_second", whole),
+        observed("pages", pages, "bytes_per_second", 0.8 * whole),
+        observed("fp8", pages.model_copy(update={"dtype": "fp8_e4m3"}), "bytes_per_second", 0.1 * whole),
+    ]
+    usual = shares(compute_figures(read[:1], H100))["serving.cache_bandwidth"]
+    assert shares(compute_figures(read, H100))["serving.cache_bandwidth"] == pytest.approx(
+        0.8 * usual, rel=0.01
+    )
+
+
+def test_products_of_four_bits_tell_their_own_peak():
+    blackwell = device("b200-sxm")
+    product = work("block_scaled_gemm", number_format="nvfp4", m=8192, n=8192, k=8192)
+    of_eight_bits = product.model_copy(update={"number_format": "mxfp8"})
+    suite = [("nvfp4", product, "flops_per_second"), ("mxfp8", of_eight_bits, "flops_per_second")]
+    found = shares(compute_figures(observations(Planned(blackwell), suite), blackwell))
+    assert found == pytest.approx({"operators.matrix_peak.fp4": blackwell.machine.rates.matrix_peak["fp4"]})
+
+
 def test_the_workers_own_attention_tells_nothing_of_frameworks():
     own = [
         observed("prefill.own", prompt("own"), "flops_per_second", 3e14),
@@ -281,7 +328,7 @@ def test_estimates_over_a_node_that_reaches_what_is_estimated_are_those_without_
 
 def test_the_standard_suite_tells_every_constant_that_is_drawn():
     """Its shapes and sizes are enough, and what they tell is what planning has."""
-    kinds = {"gemm", "stream", "attention", "collective"}
+    kinds = {"gemm", "grouped_gemm", "stream", "attention", "collective"}
     suite = [
         (each.name, each.work, each.metric)
         for each in shipped_suites()["gpu-standard"].benchmarks

@@ -20,6 +20,13 @@ def all_reduce(devices):
     return {"kind": "collective", "operation": "all_reduce", "devices": devices, "payload_bytes": 2**30}
 
 
+def matrix(pattern):
+    return {"kind": "peer_matrix", "pattern": pattern, "devices": 4, "transfer_bytes": 2**25}
+
+
+SCALED = {"kind": "block_scaled_gemm", "m": 8192, "n": 8192, "k": 8192}
+
+
 def part(**members):
     return NodeAccelerator.model_validate({**PART, **members})
 
@@ -40,6 +47,12 @@ class TestLimit:
             (all_reduce(8), 450e9 * 14 / 8),
             ({**all_reduce(8), "algorithm": "ring"}, 450e9),
             (POWER_GEMM, None),
+            ({**SCALED, "number_format": "mxfp8"}, 1979e12),
+            # An H100 has no unit for 4 bits.
+            ({**SCALED, "number_format": "nvfp4"}, None),
+            ({"kind": "grouped_gemm", "dtype": "bf16", "groups": 8, "m": 64, "n": 64, "k": 64}, 989e12),
+            (matrix("all_to_one"), 450e9),
+            (matrix("all_to_all"), 4 * 450e9),
         ],
     )
     def test_is_that_of_the_resource_which_bounds_the_work(self, work, limit):

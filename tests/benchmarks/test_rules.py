@@ -178,6 +178,14 @@ class TestPhysics:
         assert found(case(strided, rate=0.3e12)) == {}
         assert found(case(strided, rate=0.5e12)) == {"physics.above_memory_bandwidth": "rejected"}
 
+    def test_scaled_products_have_the_peak_of_their_elements(self):
+        """1.98 PFLOP/s of 8 bits, half of that of 16."""
+        scaled = {"kind": "block_scaled_gemm", "number_format": "mxfp8", "m": 8192, "n": 8192, "k": 8192}
+        assert found(case(scaled, rate=1.6e15)) == {}
+        assert found(case(scaled, rate=3.2e15)) == {"physics.above_dense_peak": "rejected"}
+        grouped = {"kind": "grouped_gemm", "dtype": "bf16", "groups": 8, "m": 2048, "n": 14336, "k": 4096}
+        assert found(case(grouped, rate=1.6e15)) == {"physics.above_dense_peak": "rejected"}
+
     def test_links(self):
         """63 GB/s are one direction of 16 lanes of generation 5; NVSwitch reaches 480 of 450."""
         assert found(case(HOST_TO_DEVICE, rate=66e9)) == {"physics.above_link": "rejected"}
@@ -390,7 +398,7 @@ BYTES_PER_SECOND = {
     "host_stream": 5e10,
     "storage": 2e9,
 }
-LINKS = {"host_link", "peer_link", "collective", "external_tool"}
+LINKS = {"host_link", "peer_link", "peer_matrix", "collective", "external_tool"}
 
 
 def plausible(of, device):

@@ -67,13 +67,13 @@ class TestClaim:
 
     def test_a_node_gets_the_benchmarks_that_it_reads(self, database, node):
         """Of a claim that says nothing, as those of the first release, the ones that its worker read."""
-        deep = shipped_suites()["gpu-deep"]
-        add_run(database, "run-1", suite=deep)
+        standard = shipped_suites()["gpu-standard"]
+        add_run(database, "run-1", suite=standard)
         request = request_id()
         older, newer = claim(database, node, request), claim(database, node, request, suite_form=SUITE_FORM)
         assert {one.work.suite_form for one in older.suite.benchmarks} == {1}
-        assert older.suite == deep.narrow_to_form(1) != deep
-        assert newer.suite == deep
+        assert older.suite == standard.narrow_to_form(1) != standard
+        assert newer.suite == standard
 
     def test_asked_again_under_the_same_id_it_is_the_same_lease(self, database, clock, node):
         add_run(database, "run-1")

@@ -10,8 +10,7 @@ from collections.abc import Mapping
 from service.benchmarks.validation.case import RuleOutcomes, ValidationCase, get_known
 from service.benchmarks.verdicts import ResultVerdict, RuleFinding, UncheckedRule
 from service.protocol.work.arithmetic import AttentionWork
-from service.protocol.work.base import DType
-from service.protocol.work.links import CollectiveWork, HostLinkWork, PeerLinkWork
+from service.protocol.work.links import CollectiveWork, HostLinkWork, PeerLinkWork, PeerMatrixWork
 from service.protocol.work.memory import CapacityWork
 
 SLACK = 1.02
@@ -99,7 +98,7 @@ def _check_peak(case: ValidationCase) -> RuleOutcomes:
     """``physics.above_dense_peak``: FLOP/s <= dense rate x highest clock / clock of that rate x 1.02."""
     if not case.flops_per_second:
         return
-    dtype: DType = getattr(case.work, "dtype", "fp32")
+    dtype: str = getattr(case.work, "dtype", "fp32")
     peak = case.datasheet.find_peak(dtype) if case.datasheet else None
     if peak is None:
         yield UncheckedRule("physics.above_dense_peak", f"no data sheet gives the dense rate in {dtype}")
@@ -185,7 +184,7 @@ def compute_lane_rate(generation: int | None, width: int | None) -> float | None
 def _check_link(case: ValidationCase) -> RuleOutcomes:
     """``physics.above_link``: payload of both directions over links, bus bytes of collectives."""
     work = case.work
-    if not isinstance(work, HostLinkWork | PeerLinkWork | CollectiveWork):
+    if not isinstance(work, HostLinkWork | PeerLinkWork | PeerMatrixWork | CollectiveWork):
         return
     peer = case.datasheet.link_bytes_per_second if case.datasheet else None
     one_way = compute_pcie_rate(case) if isinstance(work, HostLinkWork) else peer
@@ -198,12 +197,14 @@ def _check_link(case: ValidationCase) -> RuleOutcomes:
         yield RuleFinding("physics.above_link", ResultVerdict.REJECTED, detail, case.bytes_per_second, limit)
 
 
-def count_directions(work: HostLinkWork | PeerLinkWork | CollectiveWork) -> float:
+def count_directions(work: HostLinkWork | PeerLinkWork | PeerMatrixWork | CollectiveWork) -> float:
     """Returns the multiple of the rate of one direction that bounds the work.
 
     If switches add up (NVLS), a device sends and receives its payload once, so that the bus bytes of an
     all-reduce, 2 (n - 1) / n of it, go beyond the link: 480 of 450 GB/s are published.
     """
+    if isinstance(work, PeerMatrixWork):
+        return float(work.devices) if work.pattern == "all_to_all" else 1.0
     if not isinstance(work, CollectiveWork):
         return 2.0 if work.direction == "both" else 1.0
     if work.operation == "all_reduce" and work.algorithm in {"default", "nvls"}:

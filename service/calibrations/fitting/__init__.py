@@ -24,7 +24,11 @@ from service.calibrations.fitting.operators import (
     replace_rates,
 )
 from service.calibrations.fitting.power import compute_power_figures
-from service.calibrations.fitting.serving import compute_cache_bandwidth, compute_weight_bandwidth
+from service.calibrations.fitting.serving import (
+    compute_cache_bandwidth,
+    compute_expert_bandwidth,
+    compute_weight_bandwidth,
+)
 from service.calibrations.sets import build_name
 from service.planning.hardware.calibration.measured import MeasuredFigure
 from service.planning.hardware.collectives import Collective, CollectiveAlgorithm
@@ -60,6 +64,7 @@ def compute_figures(observations: Sequence[BenchmarkObservation], device: Fitted
         found += of_operators
         beside = machine.rates.kernel_seconds
     found += compute_weight_bandwidth(observations, device, beside)
+    found += compute_expert_bandwidth(observations, device, beside)
     found += compute_cache_bandwidth(observations, device, beside)
     found += compute_memory_figures(observations)
     found += compute_rates(observations, device)

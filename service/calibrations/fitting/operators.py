@@ -28,6 +28,7 @@ from service.planning.operators import DeviceMachine, OperatorWork, build_gemm, 
 from service.planning.precision import NumberFormat
 from service.protocol.work.arithmetic import GEMM_BYTES, AttentionWork, GemmWork
 from service.protocol.work.memory import StreamWork
+from service.protocol.work.products import BlockScaledGemmWork
 
 SKINNY_ROWS: Final = 64
 """A product of fewer rows streams its weights, and does not measure the peak of multiplication."""
@@ -120,7 +121,15 @@ def compute_peaks(
         name = build_name("operators", OperatorQuantity.MATRIX_PEAK, number_format)
         method = "FLOPs over the time without that of a kernel, of large products warmed longest"
         found += solve_figure(name, used, solve_rate, limit=peak, method=method)
-    return found
+    scaled = [
+        one
+        for one, work in select_work(observations, BlockScaledGemmWork)
+        if work.number_format == "nvfp4" and min(work.m, work.n, work.k) >= LARGE_SIDE
+    ]
+    peak = machine.peak_flops_per_second.get(NumberFormat.FP4) if machine else None
+    name = build_name("operators", OperatorQuantity.MATRIX_PEAK, NumberFormat.FP4)
+    method = "FLOPs over the time without that of a kernel, of large products with scales"
+    return found + solve_figure(name, scaled, solve_rate, limit=peak, method=method)
 
 
 def _is_large(one: MeasuredProduct, machine: DeviceMachine | None) -> bool:
@@ -239,9 +248,12 @@ def _build_interval(value: float, share: AchievedShare) -> tuple[float, float, f
 _OLDER: Final = frozenset({"volta", "turing", "ampere", "ada"})
 """Generations that FlashAttention-2 was written for."""
 _RELEASES: Final[Mapping[str, FusedAttention]] = {
-    "flash": FusedAttention.SECOND,
     "cudnn": FusedAttention.NATIVE,
+    "flashinfer": FusedAttention.NATIVE,
+    "flash3": FusedAttention.NATIVE,
+    "flash": FusedAttention.SECOND,
 }
+"""Release of the kernels of a back end, in the order in which back ends are preferred."""
 
 
 def compute_attention(
@@ -254,12 +266,13 @@ def compute_attention(
     native = {FusedAttention.NATIVE}
     if generation in _OLDER:
         native.add(FusedAttention.SECOND)
-    return [
+    found = [
         *_compute_attention_rate(
             observations, machine, OperatorQuantity.ATTENTION_PEAK, {FusedAttention.SECOND}
         ),
         *_compute_attention_rate(observations, machine, OperatorQuantity.ATTENTION_NATIVE_PEAK, native),
     ]
+    return [*found, *_compute_backward_share(observations, machine, found)]
 
 
 def _compute_attention_rate(
@@ -269,22 +282,55 @@ def _compute_attention_rate(
     releases: set[FusedAttention],
 ) -> list[FittedFigure]:
     peak = machine.peak_flops_per_second.get(NumberFormat.BF16)
-    rates = machine.rates
-    used = [
-        one
-        for one, work in select_work(observations, AttentionWork)
-        if work.phase == "prefill" and work.dtype == "bf16" and _RELEASES.get(work.back_end) in releases
-    ]
+    by_back_end: dict[str, list[BenchmarkObservation]] = {}
+    for one, work in _select_plain_attention(observations, "prefill"):
+        by_back_end.setdefault(work.back_end, []).append(one)
+    back_ends = [each for each, release in _RELEASES.items() if release in releases and each in by_back_end]
+    used = by_back_end[back_ends[0]] if back_ends and peak else []
+    method = "FLOPs over the time without that of a kernel, as for endless rows and heads"
 
     def solve_rate(one: BenchmarkObservation, seconds: float) -> float | None:
-        if not isinstance(one.work, AttentionWork):
-            return None
-        left = seconds - rates.kernel_seconds
-        short = 1.0 + rates.attention_context / (one.work.context_tokens / 2.0)
-        narrow = 1.0 + rates.attention_head / one.work.head_size
-        return one.work.count_work().flops / left * short * narrow if left > 0.0 else None
+        return _solve_attention_rate(one, seconds, machine)
 
-    method = "FLOPs over the time without that of a kernel, as for endless rows and heads"
-    return solve_figure(
-        build_name("operators", quantity), used if peak else [], solve_rate, limit=peak, method=method
-    )
+    return solve_figure(build_name("operators", quantity), used, solve_rate, limit=peak, method=method)
+
+
+def _compute_backward_share(
+    observations: Sequence[BenchmarkObservation], machine: DeviceMachine, forward: Sequence[FittedFigure]
+) -> list[FittedFigure]:
+    """Computes the rate of the backward kernel over that of the forward one, as measured or as known."""
+    native = build_name("operators", OperatorQuantity.ATTENTION_NATIVE_PEAK)
+    measured = [each.figure.value for each in forward if each.name == native]
+    peak = machine.peak_flops_per_second.get(NumberFormat.BF16, 0.0)
+    of_forward = measured[0] if measured else peak * machine.rates.attention_native_peak
+    used = [one for one, _ in _select_plain_attention(observations, "backward")] if of_forward else []
+
+    def solve_share(one: BenchmarkObservation, seconds: float) -> float | None:
+        rate = _solve_attention_rate(one, seconds, machine)
+        return rate and rate / of_forward
+
+    name = build_name("operators", OperatorQuantity.ATTENTION_BACKWARD)
+    method = "rate of the gradients of attention over that of attention"
+    return solve_figure(name, used, solve_share, limit=None, method=method)
+
+
+def _select_plain_attention(
+    observations: Sequence[BenchmarkObservation], phase: str
+) -> list[tuple[BenchmarkObservation, AttentionWork]]:
+    """Returns attention of bf16 with heads of one size, by the back ends of frameworks."""
+    return [
+        (one, work)
+        for one, work in select_work(observations, AttentionWork)
+        if work.phase == phase and work.dtype == "bf16" and work.back_end in _RELEASES
+        if work.values == work.head_size
+    ]
+
+
+def _solve_attention_rate(one: BenchmarkObservation, seconds: float, machine: DeviceMachine) -> float | None:
+    """Returns the FLOP/s of an execution as they would be for endless rows and heads."""
+    if not isinstance(one.work, AttentionWork):
+        return None
+    left, rates = seconds - machine.rates.kernel_seconds, machine.rates
+    short = 1.0 + rates.attention_context / (one.work.context_tokens / 2.0)
+    narrow = 1.0 + rates.attention_head / one.work.head_size
+    return one.work.count_work().flops / left * short * narrow if left > 0.0 else None

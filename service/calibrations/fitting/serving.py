@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import Final
 
+from pydantic import MISSING
+
 from service.calibrations.fitting.device import FittedDevice
 from service.calibrations.fitting.observations import (
     BenchmarkObservation,
@@ -14,12 +16,13 @@ from service.calibrations.fitting.observations import (
 from service.calibrations.sets import build_name
 from service.planning.hardware.calibration import ServingQuantity
 from service.protocol.work.arithmetic import GEMM_BYTES, AttentionWork, GemmWork
+from service.protocol.work.products import GroupedGemmWork
 
 _MOST_ROWS: Final = 16
 """Most rows of a product that is bound by its weights on any device."""
 _LEAST_WEIGHT_BYTES: Final = 2**26
 """Least weights in bytes; more than the last-level cache of a device."""
-_LIBRARIES: Final = frozenset({"flash", "cudnn", "efficient"})
+_LIBRARIES: Final = frozenset({"cudnn", "flashinfer", "flash3", "flash", "efficient"})
 
 
 def compute_weight_bandwidth(
@@ -38,18 +41,35 @@ def compute_weight_bandwidth(
     return solve_figure(name, used, _build_rate_solver(beside_seconds), limit=device.bandwidth, method=method)
 
 
+def compute_expert_bandwidth(
+    observations: Sequence[BenchmarkObservation], device: FittedDevice, beside_seconds: float
+) -> list[FittedFigure]:
+    """Computes the rate at which grouped products of few rows stream the weights of experts."""
+    used = [
+        one
+        for one, work in select_work(observations, GroupedGemmWork)
+        if work.m <= _MOST_ROWS and 2 * work.groups * work.n * work.k >= _LEAST_WEIGHT_BYTES
+    ]
+    name = build_name("serving", ServingQuantity.EXPERT_BANDWIDTH)
+    method = f"bytes over the time without that of a kernel, of experts of at most {_MOST_ROWS} rows each"
+    return solve_figure(name, used, _build_rate_solver(beside_seconds), limit=device.bandwidth, method=method)
+
+
 def compute_cache_bandwidth(
     observations: Sequence[BenchmarkObservation], device: FittedDevice, beside_seconds: float
 ) -> list[FittedFigure]:
     """Computes the rate at which attention reads a cache, by the fastest kernel of frameworks.
 
-    An engine chooses among such kernels; the worker's own is in none of them.
+    An engine chooses among such kernels; the worker's own is in none of them. Caches in pages are used where
+    any was measured, because those of engines are.
     """
-    decoding = [
+    known = [
         (one, work)
         for one, work in select_work(observations, AttentionWork)
         if work.phase == "decode" and work.back_end in _LIBRARIES
+        if work.dtype != "fp8_e4m3" and not work.shares_latent
     ]
+    decoding = [pair for pair in known if pair[1].page_tokens is not MISSING] or known
     by_work: dict[tuple[object, ...], BenchmarkObservation] = {}
     for one, work in decoding:
         shape = tuple(work.model_dump(exclude={"back_end"}).values())

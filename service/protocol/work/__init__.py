@@ -13,10 +13,12 @@ from service.protocol.work.base import Work
 from service.protocol.work.device import DeviceWork
 from service.protocol.work.links import LinkWork
 from service.protocol.work.memory import MemoryWork
+from service.protocol.work.products import ProductWork
 from service.protocol.work.training import ModelWork
 
 BenchmarkWork = Annotated[
-    ArithmeticWork | MemoryWork | LinkWork | DeviceWork | ModelWork, Field(discriminator="kind")
+    ArithmeticWork | ProductWork | MemoryWork | LinkWork | DeviceWork | ModelWork,
+    Field(discriminator="kind"),
 ]
 WORK_KINDS: Final[Mapping[str, type[Work]]] = {
     get_args(kind.model_fields["kind"].annotation)[0]: kind for kind in get_args(get_args(BenchmarkWork)[0])

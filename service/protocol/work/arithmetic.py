@@ -3,7 +3,7 @@
 from math import log2
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field, model_validator
+from pydantic import MISSING, Field, model_validator
 
 from service.protocol.work.base import INT64, DType, MatrixSide, Work, WorkAmount
 
@@ -55,16 +55,21 @@ class GemmWork(Work):
 
 
 class AttentionWork(Work):
-    """Softmax(Q K^T / sqrt(d)) V of random numbers: a prompt, or one query a sequence over a cache."""
+    """Softmax(Q K^T / sqrt(d)) V of random numbers, or its gradients.
+
+    A prompt, one query a sequence over a cache, or the backward pass of a prompt.
+    """
 
     kernel_bound: ClassVar[Literal["arithmetic"]] = "arithmetic"
 
     kind: Literal["attention"]
-    phase: Literal["prefill", "decode"]
-    """`prefill` is causal and its queries are as many as the context, `decode` has one query a sequence."""
-    back_end: Literal["own", "flash", "efficient", "cudnn", "math"]
-    """The worker's own kernel, or one of those of PyTorch's scaled_dot_product_attention."""
-    dtype: Literal["fp32", "bf16", "fp16"]
+    phase: Literal["prefill", "decode", "backward"]
+    """`prefill` is causal and its queries are as many as the context, `decode` has one query a sequence,
+    `backward` computes the gradients of `prefill`."""
+    back_end: Literal["own", "flash", "efficient", "cudnn", "math", "flashinfer", "flash3"]
+    """The worker's own kernel, cuDNN, FlashInfer, flash-attn 3, or one of PyTorch's
+    scaled_dot_product_attention."""
+    dtype: Literal["fp32", "bf16", "fp16", "fp8_e4m3"]
     """Type of the elements."""
     batch: Annotated[int, Field(ge=1, le=4096, json_schema_extra=INT64)]
     """Sequences."""
@@ -72,31 +77,77 @@ class AttentionWork(Work):
     """Heads of a query."""
     kv_heads: Annotated[int, Field(ge=1, le=1024, json_schema_extra=INT64)]
     """Heads of keys and values; each serves query_heads / kv_heads heads of a query."""
-    head_size: Literal[64, 128, 256]
-    """Elements of a head."""
+    head_size: Literal[64, 128, 192, 256, 576]
+    """Elements of a head of queries and keys."""
+    value_size: Literal[64, 128, 256, 512] | MISSING = MISSING
+    """Elements of a head of values, if they are not as many as those of a key. In decoding, values are the
+    first elements of the keys, as in the latent cache of DeepSeek-V3."""
     context_tokens: Annotated[int, Field(ge=1, le=2**20, json_schema_extra=INT64)]
     """Keys of a sequence."""
+    page_tokens: Literal[16, 32, 64, 128] | MISSING = MISSING
+    """Tokens of a page of the cache. Without it the cache of a sequence is in one piece."""
 
     @model_validator(mode="after")
-    def _validate_heads(self) -> "AttentionWork":
+    def _validate_shape(self) -> "AttentionWork":
         if self.query_heads % self.kv_heads:
             raise ValueError("kv_heads must divide query_heads")
+        if self.page_tokens is not MISSING and (
+            self.phase != "decode" or self.context_tokens % self.page_tokens
+        ):
+            raise ValueError("pages are whole, and those of a cache that is decoded")
+        if self.shares_latent and (self.kv_heads != 1 or self.values > self.head_size):
+            raise ValueError("values are part of the keys of one head")
         return self
 
-    def count_work(self) -> WorkAmount:
-        """Returns 4 b h q c d FLOP, half where causal (FlashAttention-2, 4.1), and bytes of all operands.
-
-        Bytes are those of Q, K, V and the result. Keys and values count once for each sequence and head of
-        their own, which is what bounds decoding.
-        """
-        queries = self.context_tokens if self.phase == "prefill" else 1
-        flops = 4 * self.batch * self.query_heads * queries * self.context_tokens * self.head_size
-        elements = 2 * self.batch * self.head_size
-        moved = elements * (self.query_heads * queries + self.kv_heads * self.context_tokens)
-        return WorkAmount(
-            flops=flops // 2 if self.phase == "prefill" else flops,
-            moved_bytes=moved * (4 if self.dtype == "fp32" else 2),
+    @property
+    def suite_form(self) -> int:
+        """2 of what the first release did not have."""
+        is_first = (
+            self.phase != "backward"
+            and self.back_end not in ("flashinfer", "flash3")
+            and self.dtype != "fp8_e4m3"
+            and self.head_size in (64, 128, 256)
+            and self.value_size is MISSING
+            and self.page_tokens is MISSING
         )
+        return 1 if is_first else 2
+
+    @property
+    def queries(self) -> int:
+        """Queries of a sequence."""
+        return 1 if self.phase == "decode" else self.context_tokens
+
+    @property
+    def values(self) -> int:
+        """Elements of a head of values."""
+        return self.head_size if self.value_size is MISSING else self.value_size
+
+    @property
+    def shares_latent(self) -> bool:
+        """True if values are the first elements of the keys."""
+        return self.phase == "decode" and self.value_size is not MISSING
+
+    def count_work(self) -> WorkAmount:
+        """Returns 2 b h q c (d + v) FLOP, half where causal, and bytes of all operands.
+
+        The backward pass has 2.5 times as many (FlashAttention-2, 4.1), of five products where the forward
+        pass has two. Bytes are those of Q, K, V and the result; backward, those and their gradients. Keys and
+        values count once for each sequence and head of their own, which is what bounds decoding.
+        """
+        size, values = self.head_size, self.values
+        flops = 2 * self.batch * self.query_heads * self.queries * self.context_tokens * (size + values)
+        cached = size if self.shares_latent else size + values
+        elements = self.batch * (
+            self.query_heads * self.queries * (size + values) + self.kv_heads * self.context_tokens * cached
+        )
+        moved = elements * {"fp32": 4, "fp8_e4m3": 1}.get(self.dtype, 2)
+        match self.phase:
+            case "prefill":
+                return WorkAmount(flops=flops // 2, moved_bytes=moved)
+            case "decode":
+                return WorkAmount(flops=flops, moved_bytes=moved)
+            case "backward":
+                return WorkAmount(flops=flops * 5 // 4, moved_bytes=2 * moved)
 
     @property
     def fetched_bytes_per_moved_byte(self) -> float:
@@ -104,9 +155,8 @@ class AttentionWork(Work):
         return 1.0 if self.phase == "decode" else 0.0
 
     def is_memory_bound(self, metric: str) -> bool:
-        """Returns true of decoding."""
-        del metric
-        return self.phase == "decode"
+        """Returns true of decoding whose figure is bytes."""
+        return self.phase == "decode" and metric == "bytes_per_second"
 
 
 class FftWork(Work):

@@ -43,6 +43,35 @@ class PeerLinkWork(Work):
         return WorkAmount(moved_bytes=self.transfer_bytes * (2 if self.direction == "both" else 1))
 
 
+class PeerMatrixWork(Work):
+    """Copies of the copy engines between several devices of a node, all at once."""
+
+    is_joint: ClassVar[bool] = True
+
+    kind: Literal["peer_matrix"]
+    pattern: Literal["all_to_one", "one_to_all", "all_to_all"]
+    """Pairs that copy: every other device and the first one, or every two devices in both directions."""
+    devices: Devices
+    """Devices that take part."""
+    transfer_bytes: Bytes
+    """Payload of each pair in one direction."""
+
+    @property
+    def suite_form(self) -> int:
+        """2."""
+        return 2
+
+    @property
+    def pairs(self) -> int:
+        """Pairs of a source and a target."""
+        others = self.devices - 1
+        return self.devices * others if self.pattern == "all_to_all" else others
+
+    def count_work(self) -> WorkAmount:
+        """Returns the payload of all pairs."""
+        return WorkAmount(moved_bytes=self.pairs * self.transfer_bytes)
+
+
 class CollectiveWork(Work):
     """A collective of devices of one node."""
 
@@ -113,4 +142,4 @@ class StorageWork(Work):
         return WorkAmount(moved_bytes=self.file_bytes)
 
 
-LinkWork = HostLinkWork | PeerLinkWork | CollectiveWork | ExternalToolWork | StorageWork
+LinkWork = HostLinkWork | PeerLinkWork | PeerMatrixWork | CollectiveWork | ExternalToolWork | StorageWork

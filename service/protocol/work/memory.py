@@ -2,7 +2,7 @@
 
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from service.protocol.work.base import INT64, Bytes, Work, WorkAmount
 
@@ -68,6 +68,56 @@ class CacheStreamWork(Work):
     def count_work(self) -> WorkAmount:
         """Returns the bytes that the source names, of all passes."""
         return WorkAmount(moved_bytes=STREAM_ARRAYS[self.pattern] * self.array_bytes * self.passes)
+
+
+class DeviceCopyWork(Work):
+    """A copy within device memory by the driver, which takes a copy engine or a kernel of its own."""
+
+    kind: Literal["device_copy"]
+    array_bytes: Bytes
+    """Size of the source and of the target."""
+
+    @property
+    def suite_form(self) -> int:
+        """2."""
+        return 2
+
+    def count_work(self) -> WorkAmount:
+        """Returns the bytes read and written."""
+        return WorkAmount(moved_bytes=2 * self.array_bytes)
+
+    @property
+    def fetched_bytes_per_moved_byte(self) -> float:
+        """1, because every byte is read from memory or written to it."""
+        return 1.0
+
+
+class PointerChaseWork(Work):
+    """Loads of one thread, each at the place that the one before it has read: the latency of memory."""
+
+    kernel_bound: ClassVar[Literal["on_chip"]] = "on_chip"
+    comparison: ClassVar[Literal["always"]] = "always"
+
+    kind: Literal["pointer_chase"]
+    array_bytes: Annotated[int, Field(ge=2**12, le=2**38, json_schema_extra=INT64)]
+    """Size of the array, a power of two, of which every line of 128 bytes is visited in turn."""
+    hops: Annotated[int, Field(ge=1, le=2**24, json_schema_extra=INT64)]
+    """Loads of one execution."""
+
+    @model_validator(mode="after")
+    def _validate_size(self) -> "PointerChaseWork":
+        if self.array_bytes & (self.array_bytes - 1):
+            raise ValueError("the size of the array is a power of two")
+        return self
+
+    @property
+    def suite_form(self) -> int:
+        """2."""
+        return 2
+
+    def count_work(self) -> WorkAmount:
+        """Returns the loads, of which the time of one is the figure."""
+        return WorkAmount(parts=self.hops)
 
 
 class HostStreamWork(Work):
@@ -183,6 +233,8 @@ MemoryWork = (
     StreamWork
     | StridedReadWork
     | CacheStreamWork
+    | DeviceCopyWork
+    | PointerChaseWork
     | HostStreamWork
     | BankConflictWork
     | DivergenceWork

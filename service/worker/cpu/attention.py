@@ -39,6 +39,8 @@ def prepare(benchmark: Benchmark, seed: int, accelerator_index: int | None) -> I
     work = benchmark.get_work(AttentionWork)
     if work.back_end != "own":
         raise Unsupported(f"{work.back_end} is not measured on cpu")
+    if work.suite_form > 1:
+        raise Unsupported("pages, 8 bits, gradients and values of their own size are not measured on cpu")
     if work.dtype != "fp32":
         raise Unsupported(f"NumPy multiplies no {work.dtype} by BLAS")
     queries = work.context_tokens if work.phase == "prefill" else 1

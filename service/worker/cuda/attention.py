@@ -1,4 +1,4 @@
-"""Attention of random numbers, by own kernels on tensor cores or by one back end of PyTorch.
+"""Attention of random numbers: by cuDNN, packages for PyTorch, its own back ends, or own kernels.
 
 Own kernels follow the order of FlashAttention-2: 128 queries a block for prompts; decoding reads the cache
 once, in parts of the context; heads have 64 or 128 elements. PyTorch runs ``scaled_dot_product_attention`` on
@@ -12,32 +12,42 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from service.protocol.nodes import NodeGap
 from service.protocol.results import CorrectnessCheck
 from service.protocol.suites import Benchmark
 from service.protocol.work.arithmetic import AttentionWork
 from service.worker.benchmark import MeasurementFacts, PreparedBenchmark, Unsupported
 from service.worker.cuda import device as devices
 from service.worker.cuda import numbers
+from service.worker.cuda.attention_packages import FlashAttention3, FlashInferAttention, PackageAttention
+from service.worker.cuda.attention_reference import (
+    STORED,
+    WIDTHS,
+    AttentionReference,
+    compute_sizes,
+    decode_elements,
+    list_input_sizes,
+)
 from service.worker.cuda.bindings import list_versions, load_module
+from service.worker.cuda.cudnn import CudnnAttention, CudnnMissing
 from service.worker.cuda.device import CACHE_SHARE, CudaDevice, run_kernel
 from service.worker.errors import get_first_line
 
-WIDTHS = {"fp32": 4, "bf16": 2, "fp16": 2}
-STORED = {"fp32": "f4", "bf16": "u2", "fp16": "f2"}
-TOLERANCES = {"fp32": 1e-4, "bf16": 3e-2, "fp16": 4e-3}
+TOLERANCES = {"fp32": 1e-4, "bf16": 3e-2, "fp16": 4e-3, "fp8_e4m3": 0.35}
 """Largest error over the root mean square of a row of the result.
 
 The largest element of a row is about 3.5 of these and is rounded to half a unit in the last of 8 and 11 bits:
 7e-3 and 9e-4. Weights are rounded as well, which adds 2^-9 and 2^-12 at random; PyTorch's `math` also rounds
-the scores, of which the largest is about 4.
+the scores, of which the largest is about 4. fp8 has 4 bits: 0.22 of the largest element, and 0.04 at random.
 """
+GRADIENT_TOLERANCES = {"bf16": 6e-2, "fp16": 8e-3}
+"""Twice those of a result: gradients are products of weights and of scores' gradients, which are rounded."""
 QUERY_TILE = 128
 GROUP_ROWS = 16
 TILE_KEYS = 16
 WARPS = 8
 TRIALS = 3
 CHECKED_HEADS = 4
-CHUNK = 2**16
 BACK_ENDS = {
     "flash": "FLASH_ATTENTION",
     "efficient": "EFFICIENT_ATTENTION",
@@ -46,30 +56,18 @@ BACK_ENDS = {
 }
 
 
-class TensorSizes(NamedTuple):
-    """Elements of Q or the result, and of K or V."""
-
-    query: int
-    cache: int
-
-
-def compute_sizes(work: AttentionWork) -> TensorSizes:
-    """Returns the elements of each matrix."""
-    queries = work.context_tokens if work.phase == "prefill" else 1
-    return TensorSizes(
-        work.batch * work.query_heads * queries * work.head_size,
-        work.batch * work.kv_heads * work.context_tokens * work.head_size,
-    )
-
-
 class CudaAttention:
     """The kernels of ``attention.cu``; raises :class:`Unsupported` for work that they do not cover."""
+
+    gaps: tuple[NodeGap, ...] = ()
+    result_scale = 1.0
 
     def __init__(self, device: CudaDevice, work: AttentionWork) -> None:
         _check_support(device, work)
         width, sizes = WIDTHS[work.dtype], compute_sizes(work)
         self.q, self.result = (device.allocate(width * sizes.query) for _ in range(2))
-        self.k, self.v = (device.allocate(width * sizes.cache) for _ in range(2))
+        self.k, self.v = (device.allocate(width * sizes.key) for _ in range(2))
+        self.inputs = self.q, self.k, self.v
         self._device, self._work = device, work
         self.library = "own kernel attention"
         self.software = device.list_software()
@@ -131,7 +129,14 @@ class CudaAttention:
         run_kernel(self._device, ("flush.cu", "flush"), self.result, size // 16, 0xFFFFFFFF)
 
 
+def require_first_form(work: AttentionWork, back_end: str) -> None:
+    """Raises :class:`Unsupported` for pages, 8 bits, the backward pass, and values of their own size."""
+    if work.suite_form > 1:
+        raise Unsupported(f"{back_end} is not used for pages, 8 bits, gradients and values of their own size")
+
+
 def _check_support(device: CudaDevice, work: AttentionWork) -> None:
+    require_first_form(work, "the own kernel")
     if work.head_size > 128:  # noqa: PLR2004  # the largest of which a warp keeps the result in registers
         raise Unsupported("own kernels require heads of 64 or 128 elements")
     if work.dtype == "fp32" and work.phase == "prefill":
@@ -148,7 +153,7 @@ def count_decode_units(batch: int, query_heads: int, kv_heads: int) -> int:
 def compute_most_splits(work: AttentionWork) -> int:
     """Returns the most parts of the context: each warp has a tile, and sums take at most 1/8 of the cache."""
     tiles = -(-work.context_tokens // (TILE_KEYS * WARPS))
-    cache = 2 * WIDTHS[work.dtype] * compute_sizes(work).cache
+    cache = 2 * WIDTHS[work.dtype] * compute_sizes(work).key
     return max(min(tiles, 64, cache // 8 // (4 * compute_sizes(work).query)), 1)
 
 
@@ -200,8 +205,11 @@ class TorchAttention:
     """One of the back ends of scaled_dot_product_attention, and no other, on the stream of the device."""
 
     algorithm: str | None = None
+    gaps: tuple[NodeGap, ...] = ()
+    result_scale = 1.0
 
     def __init__(self, device: CudaDevice, work: AttentionWork) -> None:
+        require_first_form(work, "PyTorch")
         self._torch = torch = load_module("torch")
         self._work, self._attention = work, load_module("torch.nn.attention")
         self._back_end = getattr(self._attention.SDPBackend, BACK_ENDS[work.back_end])
@@ -221,6 +229,7 @@ class TorchAttention:
         except torch.cuda.OutOfMemoryError as error:
             raise Unsupported(get_first_line(error)) from None
         self.q, self.k, self.v = (int(tensor.data_ptr()) for tensor in self._tensors)
+        self.inputs = self.q, self.k, self.v
         self._stream = torch.cuda.ExternalStream(device.stream, device=where)
         self._out: Any = None
         self.library = f"torch {torch.__version__} scaled_dot_product_attention {BACK_ENDS[work.back_end]}"
@@ -262,18 +271,21 @@ class TorchAttention:
         self._out = None
 
 
+BackEnd = CudaAttention | TorchAttention | CudnnAttention | PackageAttention
+PACKAGES = {"flash3": FlashAttention3, "flashinfer": FlashInferAttention}
+
+
 class AttentionTimed:
     """Attention by one back end. Data that could be cached are flushed before each execution."""
 
-    def __init__(
-        self, device: CudaDevice, work: AttentionWork, seed: int, back_end: CudaAttention | TorchAttention
-    ) -> None:
+    def __init__(self, device: CudaDevice, work: AttentionWork, seed: int, back_end: BackEnd) -> None:
         self._device, self._work, self._back_end = device, work, back_end
-        sizes, fill = compute_sizes(work), ("random.cu", numbers.FILLS[work.dtype])
-        self._seeds = [numbers.derive_seed(seed, number) for number in range(3)]
-        counts = (sizes.query, sizes.cache, sizes.cache)
-        addresses = (back_end.q, back_end.k, back_end.v)
-        for address, count, of_array in zip(addresses, counts, self._seeds, strict=True):
+        counts, fill = list_input_sizes(work), ("random.cu", numbers.FILLS[work.dtype])
+        self._seeds = [numbers.derive_seed(seed, number) for number in range(4)]
+        self._reference = AttentionReference(work, self._seeds, seed)
+        for address, count, of_array in zip(
+            back_end.inputs, counts, _order_seeds(work, self._seeds), strict=True
+        ):
             run_kernel(device, fill, address, count, of_array)
         back_end.finish_setup()
         self._flushes_each = work.count_work().moved_bytes < CACHE_SHARE * device.l2_bytes
@@ -286,6 +298,7 @@ class AttentionTimed:
             working_set_bytes=work.count_work().moved_bytes,
             flush_bytes=device.flush_bytes,
             software=back_end.software,
+            gaps=back_end.gaps,
         )
 
     def execute(self, iterations: int) -> int:
@@ -304,16 +317,13 @@ class AttentionTimed:
 
     def check(self) -> CorrectnessCheck:
         """Compares rows of some heads, with first and last of a prompt, with float64 from the seed."""
-        tolerance = TOLERANCES[self._work.dtype]
         self._back_end.invalidate_result()
         with self._back_end.open_context():
             self._back_end.queue()
-        address, errors = self._back_end.get_result_address(), list[float]()
-        for unit, queries in self._select_rows():
-            expected = self._compute_expected(unit, queries)
-            found = np.stack([self._read_row(address, unit, query) for query in queries])
-            error = np.abs(found - expected).max(axis=1) / np.sqrt(np.mean(expected**2, axis=1))
-            errors += error.tolist()
+        if self._work.phase == "backward":
+            errors, tolerance = self._compute_gradient_errors(), GRADIENT_TOLERANCES[self._work.dtype]
+        else:
+            errors, tolerance = self._compute_result_errors(), TOLERANCES[self._work.dtype]
         largest = float(np.max(errors))
         largest = min(largest, 1e30) if np.isfinite(largest) else 1e30
         return CorrectnessCheck(
@@ -322,6 +332,39 @@ class AttentionTimed:
             tolerance=tolerance,
             passed=largest <= tolerance,
         )
+
+    def _compute_result_errors(self) -> list[float]:
+        address, errors = self._back_end.get_result_address(), list[float]()
+        for unit, queries in self._select_rows():
+            expected = self._reference.compute_rows(unit, queries)
+            found = np.stack([self._read_row(address, unit, query) for query in queries])
+            errors += _compute_errors(found / self._back_end.result_scale, expected)
+        return errors
+
+    def _compute_gradient_errors(self) -> list[float]:
+        """Compares rows of all three gradients, and the sums of that of V over all keys."""
+        if not isinstance(self._back_end, CudnnAttention):
+            raise Unsupported("gradients are computed by cuDNN alone")
+        work, reference = self._work, self._reference
+        of_queries, of_keys, of_values = self._back_end.get_gradient_addresses()
+        errors = list[float]()
+        for unit, queries in self._select_rows():
+            # The first query sees one key: its gradient is zero.
+            later = [query for query in queries if query]
+            wanted = reference.compute_query_gradients(unit, later)
+            start = unit * work.queries
+            found = np.stack([self._read(of_queries, start + each, 1, work.head_size)[0] for each in later])
+            errors += _compute_errors(found, wanted)
+            kv_unit = unit // (work.query_heads // work.kv_heads)
+            gradients, first = reference.compute_key_gradients(kv_unit), kv_unit * work.context_tokens
+            for place, key in enumerate(reference.list_last_keys()):
+                row = self._read(of_keys, first + key, 1, work.head_size)
+                errors += _compute_errors(row, gradients.keys[place : place + 1])
+                row = self._read(of_values, first + key, 1, work.values)
+                errors += _compute_errors(row, gradients.values[place : place + 1])
+            whole = self._read(of_values, first, work.context_tokens, work.values).sum(axis=0, keepdims=True)
+            errors += _compute_errors(whole, gradients.sum_of_values[None])
+        return errors
 
     def _select_rows(self) -> list[tuple[int, list[int]]]:
         """Selects heads of queries, counted through the sequences, and queries of each."""
@@ -337,43 +380,27 @@ class AttentionTimed:
         ]
 
     def _read_row(self, address: int, unit: int, query: int) -> np.ndarray[Any, Any]:
-        work = self._work
-        held = np.empty(work.head_size, STORED[work.dtype])
-        queries = work.context_tokens if work.phase == "prefill" else 1
-        self._device.to_host(held, address + (unit * queries + query) * held.nbytes)
-        if work.dtype == "bf16":
-            held = numbers.decode_bf16(held)
-        return held.astype(np.float64)
+        row = unit * self._work.queries + query
+        return np.asarray(self._read(address, row, 1, self._work.values)[0])
 
-    def _compute_expected(self, unit: int, queries: list[int]) -> np.ndarray[Any, Any]:
-        work = self._work
-        is_prompt, head = work.phase == "prefill", work.head_size
-        sequence, of_query = divmod(unit, work.query_heads)
-        kv = sequence * work.kv_heads + of_query // (work.query_heads // work.kv_heads)
-        first = unit * (work.context_tokens if is_prompt else 1)
-        q = np.concatenate([self._generate_rows(0, first + query, 1) for query in queries])
-        starts = range(0, work.context_tokens, CHUNK)
-        counts = [min(CHUNK, work.context_tokens - start) for start in starts]
-        of_kv = kv * work.context_tokens
-        parts = list(zip(starts, counts, strict=True))
-        scores = np.concatenate(
-            [q @ self._generate_rows(1, of_kv + start, count).T for start, count in parts], axis=1
-        )
-        scores /= np.sqrt(head)
-        if is_prompt:
-            scores[np.arange(work.context_tokens) > np.array(queries)[:, None]] = -np.inf
-        weights = np.exp(scores - scores.max(axis=1, keepdims=True))
-        weights /= weights.sum(axis=1, keepdims=True)
-        total = np.zeros((len(queries), head))
-        for start, count in parts:
-            total += weights[:, start : start + count] @ self._generate_rows(2, of_kv + start, count)
-        return total
+    def _read(self, address: int, first: int, count: int, size: int) -> np.ndarray[Any, Any]:
+        """Reads neighbouring rows of a matrix on the device."""
+        held = np.empty((count, size), STORED[self._work.dtype])
+        self._device.to_host(held, address + first * size * held.itemsize)
+        return decode_elements(self._work.dtype, held)
 
-    def _generate_rows(self, which: int, first: int, count: int) -> np.ndarray[Any, Any]:
-        """Generates rows of Q, K or V as the device holds them."""
-        head = self._work.head_size
-        found = numbers.generate_normal_run(self._work.dtype, self._seeds[which], first * head, count * head)
-        return found.reshape(count, head)
+
+def _order_seeds(work: AttentionWork, seeds: list[int]) -> list[int]:
+    """Returns the seed of each input: Q, K, V unless it is part of K, and the gradient of the result."""
+    of_query, of_key, of_value, of_gradient = seeds
+    found = [of_query, of_key, *([] if work.shares_latent else [of_value])]
+    return [*found, of_gradient] if work.phase == "backward" else found
+
+
+def _compute_errors(found: np.ndarray[Any, Any], expected: np.ndarray[Any, Any]) -> list[float]:
+    """Returns the largest error of each row, over the root mean square of the expected row."""
+    errors = np.abs(found - expected).max(axis=1) / np.sqrt(np.mean(expected**2, axis=1))
+    return [float(error) for error in errors]
 
 
 @contextmanager
@@ -382,9 +409,35 @@ def prepare(benchmark: Benchmark, seed: int, index: int | None) -> Iterator[Prep
     work = benchmark.work
     if not isinstance(work, AttentionWork):
         raise Unsupported(f"{work.kind} is not attention")
-    with devices.open_device(index) as device:
-        needed = WIDTHS[work.dtype] * 2 * sum(compute_sizes(work))
+    with devices.open_device(index) as device, ExitStack() as stack:
+        needed = WIDTHS[work.dtype] * sum(compute_sizes(work)) * (2 if work.phase == "backward" else 1)
         if needed > device.read_free_bytes():
             raise Unsupported(f"needs {needed} bytes, {device.read_free_bytes()} are free")
-        back_end = CudaAttention(device, work) if work.back_end == "own" else TorchAttention(device, work)
-        yield AttentionTimed(device, work, seed, back_end)
+        yield AttentionTimed(device, work, seed, _open_back_end(device, work, seed, stack))
+
+
+def _open_back_end(device: CudaDevice, work: AttentionWork, seed: int, stack: ExitStack) -> BackEnd:
+    """Opens the back end of the work. cuDNN runs through PyTorch where its front end is missing."""
+    match work.back_end:
+        case "own":
+            return CudaAttention(device, work)
+        case "cudnn":
+            return _open_cudnn(device, work, seed, stack)
+        case "flash3" | "flashinfer":
+            return PACKAGES[work.back_end](device, work, seed)
+        case _:
+            return TorchAttention(device, work)
+
+
+def _open_cudnn(
+    device: CudaDevice, work: AttentionWork, seed: int, stack: ExitStack
+) -> CudnnAttention | TorchAttention:
+    try:
+        return CudnnAttention(device, work, seed, stack)
+    except CudnnMissing as missing:
+        try:
+            through = TorchAttention(device, work)
+        except Unsupported:
+            raise missing from None
+        through.gaps = (NodeGap(pointer="/measurement/library", code="no-front-end", detail=str(missing)),)
+        return through

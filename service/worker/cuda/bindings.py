@@ -6,7 +6,13 @@ from typing import Any
 from service.protocol.nodes import NodeSoftware
 from service.worker.benchmark import Unsupported
 
-DISTRIBUTIONS = {"cuda": "cuda-bindings", "nvmath": "nvmath-python"}
+DISTRIBUTIONS = {
+    "cuda": "cuda-bindings",
+    "cudnn": "nvidia-cudnn-frontend",
+    "flash_attn_interface": "flash-attn-3",
+    "flashinfer": "flashinfer-python",
+    "nvmath": "nvmath-python",
+}
 """Distribution of a package. Others have the name of their package."""
 
 

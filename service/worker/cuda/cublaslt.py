@@ -19,7 +19,7 @@ WORKSPACE_BYTES = 32 * 2**20
 MOST_ALGORITHMS = 16
 
 # cudaDataType of library_types.h.
-R_32F, R_64F, R_16F, R_8I, R_32I, R_16BF, R_8F_E4M3 = 0, 1, 2, 3, 10, 14, 28
+R_32F, R_64F, R_16F, R_8I, R_32I, R_16BF, R_8F_E4M3, R_4F_E2M1 = 0, 1, 2, 3, 10, 14, 28, 33
 
 
 class MultiplyMode(NamedTuple):
@@ -62,6 +62,8 @@ class MatrixProduct(NamedTuple):
     beta: float = 0.0
     gives_fp32: bool = False
     """True if the result of bf16 is not rounded to bf16."""
+    mode: MultiplyMode | None = None
+    """Multiplication, if it is not that of the type."""
 
 
 class MatmulAlgorithm(NamedTuple):
@@ -148,7 +150,7 @@ class Matmul:
         like: "Matmul | None" = None,
     ) -> None:
         shape = work if isinstance(work, MatrixProduct) else MatrixProduct(work.dtype, work.m, work.n, work.k)
-        self._kind = kind = KINDS[shape.dtype]
+        self._kind = kind = shape.mode or KINDS[shape.dtype]
         if device.capability < kind.capability:
             raise Unsupported(
                 f"{work.dtype} needs compute capability {_format_version(kind.capability)} or newer"
@@ -163,7 +165,7 @@ class Matmul:
         attribute, turned, as_it_is = lt.MatmulDescAttribute, cublas.Operation.T, cublas.Operation.N
         self._set_attribute(attribute.TRANSA, np.int32(turned if shape.b_is_turned else as_it_is))
         self._set_attribute(attribute.TRANSB, np.int32(turned if shape.a_is_turned else as_it_is))
-        if shape.dtype == "fp8_e4m3":
+        if shape.dtype == "fp8_e4m3" and shape.mode is None:
             self._set_attribute(attribute.FAST_ACCUM, np.int8(1))
         # Rows of cuBLAS are contiguous in memory.
         b = (shape.k, shape.n) if shape.b_is_turned else (shape.n, shape.k)

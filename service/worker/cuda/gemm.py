@@ -92,7 +92,7 @@ class MatrixProduct:
 
     def __init__(self, device: CudaDevice, work: GemmWork, seed: int, stack: ExitStack) -> None:
         self._device, self._work, self._seed = device, work, seed
-        self._matmul = Matmul(device, work, stack)
+        self._matmul = self._open_matmul(stack)
         self._sets = self._build_sets()
         self._turn = 0
         tried, self._algorithm = self._select_fastest()
@@ -152,6 +152,9 @@ class MatrixProduct:
             tolerance=tolerance,
             passed=largest <= tolerance,
         )
+
+    def _open_matmul(self, stack: ExitStack) -> Matmul:
+        return Matmul(self._device, self._work, stack)
 
     def _build_sets(self) -> list[tuple[int, int, int]]:
         device, work = self._device, self._work

@@ -12,6 +12,8 @@ Values = np.ndarray[Any, Any]
 GOLDEN = 0x9E3779B97F4A7C15
 SCALE = 2.6428998893999523e-05
 """sqrt(3) / 65536, which makes the standard deviation 1."""
+FP4_E2M1 = np.array([0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0])
+"""Numbers of fp4 e2m1 from 0 on, in order."""
 PART = 2**14
 """Elements of a part; twice as fast as parts that do not fit the cache of a processor."""
 WRITE_STEP = np.uint32(0x9E3779B9)
@@ -77,6 +79,31 @@ def generate_normal_run(dtype: DType, seed: int, first: int, count: int) -> Valu
     return found
 
 
+def generate_elements(fill: str, seed: int, places: Values) -> Values:
+    """Returns elements of a factor of 8 or 4 bits by the kernel that filled it, as float64."""
+    if fill == "fill_fp4_e2m1":
+        single = _generate_centred_sums(seed, places).astype(np.float32) * np.float32(SCALE)
+        return round_to_fp4_e2m1(single)
+    return generate_normal("fp8_e4m3", seed, places)
+
+
+def generate_scales(fill: str, seed: int, places: Values) -> Values:
+    """Returns scales of blocks by the kernel that filled them, as float64: 0.5 to 2."""
+    bits = generate_bits(seed, places)
+    match fill:
+        case "fill_ue8m0":
+            return np.asarray(2.0 ** ((bits % np.uint64(3)).astype(np.int64) - 1))
+        case "fill_ue4m3":
+            return np.asarray(_list_fp8_e4m3_values()[(bits % np.uint64(17)).astype(np.int64) + 0x30])
+        case _:
+            return np.asarray(0.5 + (bits >> np.uint64(44)).astype(np.float64) * 2.0**-20)
+
+
+def round_to_fp4_e2m1(values: Values) -> Values:
+    """Rounds values to the nearest number of fp4 e2m1, ties to the even code (OCP Microscaling, 5.3.3)."""
+    return _round_to_table(values, FP4_E2M1)
+
+
 def generate_integers(seed: int, places: Values) -> Values:
     """Returns values of a filled stream array, fp32."""
     return np.asarray((generate_bits(seed, places) >> np.uint64(42)).astype(np.float32))
@@ -110,10 +137,19 @@ def _list_fp8_e4m3_values() -> Values:
 
 def round_to_fp8_e4m3(values: Values) -> Values:
     """Rounds values to the nearest number of fp8 e4m3, ties to the even code."""
-    table = _list_fp8_e4m3_values()
+    return _round_to_table(values, _list_fp8_e4m3_values())
+
+
+def _round_to_table(values: Values, table: Values) -> Values:
     middles = (table[1:] + table[:-1]) / 2
     sizes = np.abs(np.asarray(values, np.float64))
     codes = np.searchsorted(middles, sizes, side="left")
     # On a tie the search finds the lower code; the even one may be the next.
     tie = (codes < middles.size) & (middles[np.minimum(codes, middles.size - 1)] == sizes) & (codes % 2 == 1)
     return np.asarray(np.copysign(table[codes + tie], values))
+
+
+def decode_fp8_e4m3(codes: Values) -> Values:
+    """Converts fp8 e4m3 as the device stores it; NaN of the one code that is no number."""
+    table = np.append(_list_fp8_e4m3_values(), np.nan)
+    return np.asarray(np.where(codes >= 128, -1.0, 1.0) * table[codes & 127])  # noqa: PLR2004  # the sign bit

@@ -201,6 +201,7 @@ int cuMemcpyHtoD(u64 to, const void* from, u64 size) { return copy((void*)to, fr
 int cuMemcpyDtoH(void* to, u64 from, u64 size) { return copy(to, (void*)from, size, "download"); }
 int cuMemcpyHtoDAsync(u64 to, const void* from, u64 size, void*) { return copy((void*)to, from, size, "upload"); }
 int cuMemcpyDtoHAsync(void* to, u64 from, u64 size, void*) { return copy(to, (void*)from, size, "download"); }
+int cuMemcpyDtoDAsync(u64 to, u64 from, u64 size, void*) { return copy((void*)to, (void*)from, size, "device_copy"); }
 int cuMemcpyPeerAsync(u64 to, void* to_context, u64 from, void* from_context, u64 size, void*) {
     if (owners.at((void*)to) != owners.at(to_context) || owners.at((void*)from) != owners.at(from_context)) return 1;
     return copy((void*)to, (void*)from, size, "peer");

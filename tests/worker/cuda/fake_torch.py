@@ -16,15 +16,25 @@ class Tensor:
     def data_ptr(self):
         return self.held.ctypes.data
 
+    @property
+    def shape(self):
+        return self.held.shape
+
     def contiguous(self):
         return Tensor(np.ascontiguousarray(self.held))
+
+    def transpose(self, one, other):
+        return Tensor(self.held.swapaxes(one, other))
+
+    def reshape(self, shape):
+        return Tensor(self.held.reshape(shape))
 
 
 class FakeTorch:
     """``refuses`` names the back ends that have no kernel; ``seen`` is what was asked for."""
 
     __version__ = "2.9.0"
-    float32, bfloat16, float16 = "fp32", "bf16", "fp16"
+    float32, bfloat16, float16, int32, uint8 = "fp32", "bf16", "fp16", "int32", "uint8"
 
     def __init__(self, advance):
         self._advance = advance
@@ -59,9 +69,22 @@ class FakeTorch:
 
     def empty(self, shape, dtype, device):
         assert device == ("cuda", 0)
-        stored = {"fp32": np.float32, "bf16": np.uint16, "fp16": np.float16}[dtype]
-        self.dtype = dtype
+        stored = {"fp32": np.float32, "bf16": np.uint16, "fp16": np.float16, "uint8": np.uint8}[dtype]
+        self.dtype = self.dtype if dtype == "uint8" else dtype
         return Tensor(np.zeros(shape, stored))
+
+    def tensor(self, values, dtype, device):
+        assert (dtype, device) == ("int32", ("cuda", 0))
+        return Tensor(np.array(values, np.int32))
+
+    def attend(self, q, k, v, *, is_causal):
+        """Heads of a token side by side, from heads before tokens."""
+        exact = attention(*(values_of(self.dtype, held) for held in (q, k, v)), is_causal=is_causal)
+        held = self.spoils(exact).astype(np.float32)
+        if self.dtype == "bf16":
+            held = (numbers.round_to_bf16(held).view(np.uint32) >> 16).astype(np.uint16)
+        self._advance(50)
+        return Tensor(np.ascontiguousarray(held.astype(q.dtype, copy=False).transpose(0, 2, 1, 3)))
 
     def scaled_dot_product_attention(self, q, k, v, *, is_causal, enable_gqa):
         _, stream, back_end = self.active

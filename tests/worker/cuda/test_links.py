@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from service.protocol.suites import Benchmark
+from service.protocol.work.links import PeerMatrixWork
 from service.worker.benchmark import Unsupported
 from service.worker.cuda import PREPARE, nccl, numbers
 from tests.worker.cuda import host_kernels
@@ -88,6 +89,42 @@ def test_accelerators_that_cannot_reach_each_other_copy_by_way_of_the_host(devic
         pass
 
 
+@pytest.mark.parametrize(("pattern", "pairs"), [("all_to_one", 3), ("one_to_all", 3), ("all_to_all", 12)])
+def test_all_pairs_of_a_pattern_copy_at_once_and_each_is_compared(devices, monkeypatch, pattern, pairs):
+    work = {"pattern": pattern, "devices": 4, "transfer_bytes": 4096}
+    with prepared("peer_matrix", 1, **work) as timed:
+        assert f"{pattern} of 4, {pairs} pairs, directly" in timed.facts.algorithm
+        assert len({way.stream.getPtr() for way in timed._ways}) == pairs
+        sources, targets = (
+            {getattr(way, end).ordinal for way in timed._ways} for end in ("source", "target")
+        )
+        assert (len(sources), len(targets)) == {
+            "all_to_one": (3, 1), "one_to_all": (1, 3), "all_to_all": (4, 4)
+        }[pattern]  # fmt: skip
+        devices.forget()
+        timed.execute(2)
+        assert devices.journal.count("peer") == 2 * pairs
+        assert devices.journal[0] == devices.journal[-1] == "record"
+        assert timed.check().passed
+        monkeypatch.setattr(timed._ways[-1], "enqueue_copy", lambda: None)
+        assert not timed.check().passed
+
+
+def test_a_matrix_tells_pairs_that_go_by_way_of_the_host(devices):
+    devices.fact("apart", 1)
+    with prepared("peer_matrix", pattern="all_to_all", devices=3, transfer_bytes=4096) as timed:
+        assert timed.facts.algorithm.endswith("6 pairs, 6 of them by way of the host")
+        assert timed.check().passed
+
+
+def test_a_matrix_counts_the_payload_of_all_pairs():
+    work = {"kind": "peer_matrix", "devices": 8, "transfer_bytes": MIB}
+    moved = [
+        PeerMatrixWork(**work, pattern=each).count_work().moved_bytes for each in ("all_to_one", "all_to_all")
+    ]
+    assert moved == [7 * MIB, 56 * MIB]
+
+
 def test_a_kernel_copies_whole_vectors_only(devices):
     with (
         pytest.raises(Unsupported, match="16-byte vectors"),
@@ -143,6 +180,7 @@ def test_an_algorithm_is_asked_for_and_one_that_is_not_there_is_unsupported(libr
 
 @pytest.mark.parametrize(("kind", "parameters"), [
     ("peer_link", {"direction": "both", "method": "kernel", "transfer_bytes": MIB}),
+    ("peer_matrix", {"pattern": "all_to_one", "devices": 2, "transfer_bytes": MIB}),
     ("collective", {"operation": "all_reduce", "devices": 2, "payload_bytes": MIB}),
 ])  # fmt: skip
 def test_one_accelerator_has_nobody_to_talk_to(driver, kind, parameters):

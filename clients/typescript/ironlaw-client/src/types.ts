@@ -1070,32 +1070,55 @@ export type AttentionLayerKeyValue = 'own' | 'key_as_value' | 'shared';
 
 export type AttentionLayerQueryKeyNorm = 'none' | 'head' | 'projection';
 
-/** Softmax(Q K^T / sqrt(d)) V of random numbers: a prompt, or one query a sequence over a cache. */
+/**
+ * Softmax(Q K^T / sqrt(d)) V of random numbers, or its gradients.
+ *
+ * A prompt, one query a sequence over a cache, or the backward pass of a prompt.
+ */
 export interface AttentionWork {
     kind: 'attention';
-    /** `prefill` is causal and its queries are as many as the context, `decode` has one query a sequence. */
+    /**
+     * `prefill` is causal and its queries are as many as the context, `decode` has one query a sequence,
+     * `backward` computes the gradients of `prefill`.
+     */
     phase: AttentionWorkPhase;
-    /** The worker's own kernel, or one of those of PyTorch's scaled_dot_product_attention. */
+    /**
+     * The worker's own kernel, cuDNN, FlashInfer, flash-attn 3, or one of PyTorch's
+     * scaled_dot_product_attention.
+     */
     back_end: AttentionWorkBackEnd;
     /** Type of the elements. */
-    dtype: FloatPrecision;
+    dtype: AttentionWorkDtype;
     /** Sequences. */
     batch: number;
     /** Heads of a query. */
     query_heads: number;
     /** Heads of keys and values; each serves query_heads / kv_heads heads of a query. */
     kv_heads: number;
-    /** Elements of a head. */
+    /** Elements of a head of queries and keys. */
     head_size: AttentionWorkHeadSize;
     /** Keys of a sequence. */
     context_tokens: number;
+    /**
+     * Elements of a head of values, if they are not as many as those of a key. In decoding, values are the
+     * first elements of the keys, as in the latent cache of DeepSeek-V3.
+     */
+    value_size?: AttentionWorkValueSize;
+    /** Tokens of a page of the cache. Without it the cache of a sequence is in one piece. */
+    page_tokens?: AttentionWorkPageTokens;
 }
 
-export type AttentionWorkBackEnd = 'own' | 'flash' | 'efficient' | 'cudnn' | 'math';
+export type AttentionWorkBackEnd = 'own' | 'flash' | 'efficient' | 'cudnn' | 'math' | 'flashinfer' | 'flash3';
 
-export type AttentionWorkHeadSize = 64 | 128 | 256;
+export type AttentionWorkDtype = 'fp32' | 'bf16' | 'fp16' | 'fp8_e4m3';
 
-export type AttentionWorkPhase = 'prefill' | 'decode';
+export type AttentionWorkHeadSize = 64 | 128 | 192 | 256 | 576;
+
+export type AttentionWorkPageTokens = 16 | 32 | 64 | 128;
+
+export type AttentionWorkPhase = 'prefill' | 'decode' | 'backward';
+
+export type AttentionWorkValueSize = 64 | 128 | 256 | 512;
 
 /** A stored resource that differs from its last event. */
 export interface AuditDeviation {
@@ -1311,7 +1334,7 @@ export interface Benchmark {
     /** Name within the suite, such as gemm.bf16 or hbm.copy. */
     name: string;
     /** Work of one execution. */
-    work: GemmWork | AttentionWork | FftWork | StreamWork | StridedReadWork | CacheStreamWork | HostStreamWork | BankConflictWork | DivergenceWork | OccupancyWork | CapacityWork | ContextMemoryWork | HostLinkWork | PeerLinkWork | CollectiveWork | ExternalToolWork | StorageWork | LaunchLatencyWork | EnqueueLatencyWork | PowerWork | OptimizerStepWork | GradientAccumulationWork | GradientCompressionWork | TrainingStepWork | DecodeLoopWork;
+    work: GemmWork | AttentionWork | FftWork | BlockScaledGemmWork | GroupedGemmWork | StreamWork | StridedReadWork | CacheStreamWork | DeviceCopyWork | PointerChaseWork | HostStreamWork | BankConflictWork | DivergenceWork | OccupancyWork | CapacityWork | ContextMemoryWork | HostLinkWork | PeerLinkWork | PeerMatrixWork | CollectiveWork | ExternalToolWork | StorageWork | LaunchLatencyWork | EnqueueLatencyWork | PowerWork | OptimizerStepWork | GradientAccumulationWork | GradientCompressionWork | TrainingStepWork | DecodeLoopWork;
     /** Unit of the figure. */
     metric: BenchmarkMetric;
     /** Direction in which a figure is better. */
@@ -1913,6 +1936,25 @@ export interface BlockLayer {
 }
 
 export type BlockLayerPer = 'position' | 'sample';
+
+/** C = A B of random numbers of 8 or 4 bits with a scale for each block, and a result of bf16. */
+export interface BlockScaledGemmWork {
+    kind: 'block_scaled_gemm';
+    /**
+     * `mxfp8`: 8 bits, and a power of two for each 32 elements. `nvfp4`: 4 bits, and a number of 8 bits
+     * for each 16 elements. `fp8_blocks`: 8 bits, and a number of 32 bits for each 128 elements of A and
+     * each block of 128 x 128 of B, as DeepSeek-V3 has them.
+     */
+    number_format: BlockScaledGemmWorkNumberFormat;
+    /** Rows of A and C. */
+    m: number;
+    /** Columns of B and C. */
+    n: number;
+    /** Columns of A and rows of B. */
+    k: number;
+}
+
+export type BlockScaledGemmWorkNumberFormat = 'mxfp8' | 'nvfp4' | 'fp8_blocks';
 
 /** Limit of the speed. `axis` is the axis of data, algorithm and machine. */
 export interface Bottleneck {
@@ -3159,6 +3201,13 @@ export interface DemandSeries {
     interval_minutes?: 5 | 15 | 30 | 60;
     /** Mean power of each interval at the meter. */
     kw: Array<number>;
+}
+
+/** A copy within device memory by the driver, which takes a copy engine or a kernel of its own. */
+export interface DeviceCopyWork {
+    kind: 'device_copy';
+    /** Size of the source and of the target. */
+    array_bytes: number;
 }
 
 export type DeviceKind = 'cuda' | 'cpu';
@@ -4637,6 +4686,23 @@ export interface GridRequest {
     /** Water that evaporates in power plants for each kWh. */
     water_liters_per_kwh?: number;
 }
+
+/** Products of one call, of the rows of each expert with its own matrix, as in a mixture of experts. */
+export interface GroupedGemmWork {
+    kind: 'grouped_gemm';
+    /** Type of the elements. */
+    dtype: GroupedGemmWorkDtype;
+    /** Experts, each with a matrix of its own. */
+    groups: number;
+    /** Rows of each expert. */
+    m: number;
+    /** Columns of the matrices of experts. */
+    n: number;
+    /** Rows of the matrices of experts. */
+    k: number;
+}
+
+export type GroupedGemmWorkDtype = 'bf16' | 'fp16';
 
 export type HardwareInclusion = 'host' | 'network';
 
@@ -6837,6 +6903,19 @@ export type PeerLinkWorkDirection = 'one_way' | 'both';
 
 export type PeerLinkWorkMethod = 'copy_engine' | 'kernel';
 
+/** Copies of the copy engines between several devices of a node, all at once. */
+export interface PeerMatrixWork {
+    kind: 'peer_matrix';
+    /** Pairs that copy: every other device and the first one, or every two devices in both directions. */
+    pattern: PeerMatrixWorkPattern;
+    /** Devices that take part. */
+    devices: number;
+    /** Payload of each pair in one direction. */
+    transfer_bytes: number;
+}
+
+export type PeerMatrixWorkPattern = 'all_to_one' | 'one_to_all' | 'all_to_all';
+
 /** A rider, tax or credit: percent of other charges. */
 export interface PercentageCharge {
     /** Name that no other charge of the revision has. */
@@ -7244,6 +7323,15 @@ export interface PlanSupply {
 }
 
 export type PlanSupplyKind = 'owned' | 'rented' | 'offer';
+
+/** Loads of one thread, each at the place that the one before it has read: the latency of memory. */
+export interface PointerChaseWork {
+    kind: 'pointer_chase';
+    /** Size of the array, a power of two, of which every line of 128 bytes is visited in turn. */
+    array_bytes: number;
+    /** Loads of one execution. */
+    hops: number;
+}
 
 /** Requests that arrive independently of each other. */
 export interface PoissonArrivals {

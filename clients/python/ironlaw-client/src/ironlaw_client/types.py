@@ -1437,17 +1437,24 @@ AttentionLayerQueryKeyNorm: TypeAlias = "Literal['none', 'head', 'projection']"
 
 
 class AttentionWork(TypedDict):
-    """Softmax(Q K^T / sqrt(d)) V of random numbers: a prompt, or one query a sequence over a cache."""
+    """Softmax(Q K^T / sqrt(d)) V of random numbers, or its gradients.
+
+    A prompt, one query a sequence over a cache, or the backward pass of a prompt.
+    """
 
     kind: Literal["attention"]
 
     phase: AttentionWorkPhase
-    """`prefill` is causal and its queries are as many as the context, `decode` has one query a sequence."""
+    """`prefill` is causal and its queries are as many as the context, `decode` has one query a sequence,
+    `backward` computes the gradients of `prefill`.
+    """
 
     back_end: AttentionWorkBackEnd
-    """The worker's own kernel, or one of those of PyTorch's scaled_dot_product_attention."""
+    """The worker's own kernel, cuDNN, FlashInfer, flash-attn 3, or one of PyTorch's
+    scaled_dot_product_attention.
+    """
 
-    dtype: FloatPrecision
+    dtype: AttentionWorkDtype
     """Type of the elements."""
 
     batch: int
@@ -1460,17 +1467,33 @@ class AttentionWork(TypedDict):
     """Heads of keys and values; each serves query_heads / kv_heads heads of a query."""
 
     head_size: AttentionWorkHeadSize
-    """Elements of a head."""
+    """Elements of a head of queries and keys."""
 
     context_tokens: int
     """Keys of a sequence."""
 
+    value_size: NotRequired[AttentionWorkValueSize]
+    """Elements of a head of values, if they are not as many as those of a key. In decoding, values are the
+    first elements of the keys, as in the latent cache of DeepSeek-V3.
+    """
 
-AttentionWorkBackEnd: TypeAlias = "Literal['own', 'flash', 'efficient', 'cudnn', 'math']"
+    page_tokens: NotRequired[AttentionWorkPageTokens]
+    """Tokens of a page of the cache. Without it the cache of a sequence is in one piece."""
 
-AttentionWorkHeadSize: TypeAlias = "Literal[64, 128, 256]"
 
-AttentionWorkPhase: TypeAlias = "Literal['prefill', 'decode']"
+AttentionWorkBackEnd: TypeAlias = (
+    "Literal['own', 'flash', 'efficient', 'cudnn', 'math', 'flashinfer', 'flash3']"
+)
+
+AttentionWorkDtype: TypeAlias = "Literal['fp32', 'bf16', 'fp16', 'fp8_e4m3']"
+
+AttentionWorkHeadSize: TypeAlias = "Literal[64, 128, 192, 256, 576]"
+
+AttentionWorkPageTokens: TypeAlias = "Literal[16, 32, 64, 128]"
+
+AttentionWorkPhase: TypeAlias = "Literal['prefill', 'decode', 'backward']"
+
+AttentionWorkValueSize: TypeAlias = "Literal[64, 128, 256, 512]"
 
 
 class AuditDeviation(TypedDict):
@@ -1747,9 +1770,13 @@ class Benchmark(TypedDict):
         GemmWork
         | AttentionWork
         | FftWork
+        | BlockScaledGemmWork
+        | GroupedGemmWork
         | StreamWork
         | StridedReadWork
         | CacheStreamWork
+        | DeviceCopyWork
+        | PointerChaseWork
         | HostStreamWork
         | BankConflictWork
         | DivergenceWork
@@ -1758,6 +1785,7 @@ class Benchmark(TypedDict):
         | ContextMemoryWork
         | HostLinkWork
         | PeerLinkWork
+        | PeerMatrixWork
         | CollectiveWork
         | ExternalToolWork
         | StorageWork
@@ -2609,6 +2637,30 @@ class BlockLayer(TypedDict):
 
 
 BlockLayerPer: TypeAlias = "Literal['position', 'sample']"
+
+
+class BlockScaledGemmWork(TypedDict):
+    """C = A B of random numbers of 8 or 4 bits with a scale for each block, and a result of bf16."""
+
+    kind: Literal["block_scaled_gemm"]
+
+    number_format: BlockScaledGemmWorkNumberFormat
+    """`mxfp8`: 8 bits, and a power of two for each 32 elements. `nvfp4`: 4 bits, and a number of 8 bits
+    for each 16 elements. `fp8_blocks`: 8 bits, and a number of 32 bits for each 128 elements of A and
+    each block of 128 x 128 of B, as DeepSeek-V3 has them.
+    """
+
+    m: int
+    """Rows of A and C."""
+
+    n: int
+    """Columns of B and C."""
+
+    k: int
+    """Columns of A and rows of B."""
+
+
+BlockScaledGemmWorkNumberFormat: TypeAlias = "Literal['mxfp8', 'nvfp4', 'fp8_blocks']"
 
 
 class Bottleneck(TypedDict):
@@ -4284,6 +4336,15 @@ class DemandSeries(TypedDict):
 
     kw: list[float]
     """Mean power of each interval at the meter."""
+
+
+class DeviceCopyWork(TypedDict):
+    """A copy within device memory by the driver, which takes a copy engine or a kernel of its own."""
+
+    kind: Literal["device_copy"]
+
+    array_bytes: int
+    """Size of the source and of the target."""
 
 
 DeviceKind: TypeAlias = "Literal['cuda', 'cpu']"
@@ -6241,6 +6302,29 @@ class GridRequest(TypedDict):
     water_liters_per_kwh: NotRequired[float]
     """Water that evaporates in power plants for each kWh."""
 
+
+class GroupedGemmWork(TypedDict):
+    """Products of one call, of the rows of each expert with its own matrix, as in a mixture of experts."""
+
+    kind: Literal["grouped_gemm"]
+
+    dtype: GroupedGemmWorkDtype
+    """Type of the elements."""
+
+    groups: int
+    """Experts, each with a matrix of its own."""
+
+    m: int
+    """Rows of each expert."""
+
+    n: int
+    """Columns of the matrices of experts."""
+
+    k: int
+    """Rows of the matrices of experts."""
+
+
+GroupedGemmWorkDtype: TypeAlias = "Literal['bf16', 'fp16']"
 
 HardwareInclusion: TypeAlias = "Literal['host', 'network']"
 
@@ -9199,6 +9283,24 @@ PeerLinkWorkDirection: TypeAlias = "Literal['one_way', 'both']"
 PeerLinkWorkMethod: TypeAlias = "Literal['copy_engine', 'kernel']"
 
 
+class PeerMatrixWork(TypedDict):
+    """Copies of the copy engines between several devices of a node, all at once."""
+
+    kind: Literal["peer_matrix"]
+
+    pattern: PeerMatrixWorkPattern
+    """Pairs that copy: every other device and the first one, or every two devices in both directions."""
+
+    devices: int
+    """Devices that take part."""
+
+    transfer_bytes: int
+    """Payload of each pair in one direction."""
+
+
+PeerMatrixWorkPattern: TypeAlias = "Literal['all_to_one', 'one_to_all', 'all_to_all']"
+
+
 class PercentageCharge(TypedDict):
     """A rider, tax or credit: percent of other charges."""
 
@@ -9735,6 +9837,18 @@ class PlanSupply(TypedDict):
 
 
 PlanSupplyKind: TypeAlias = "Literal['owned', 'rented', 'offer']"
+
+
+class PointerChaseWork(TypedDict):
+    """Loads of one thread, each at the place that the one before it has read: the latency of memory."""
+
+    kind: Literal["pointer_chase"]
+
+    array_bytes: int
+    """Size of the array, a power of two, of which every line of 128 bytes is visited in turn."""
+
+    hops: int
+    """Loads of one execution."""
 
 
 class PoissonArrivals(TypedDict):
