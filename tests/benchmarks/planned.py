@@ -1,125 +1,13 @@
-"""What each benchmark would read on a device of which planning's estimates are true."""
+"""Benchmarks as they would read on a device of which planning's estimates are true."""
 
 from pydantic import TypeAdapter
 
-from service.calibrations.fitting import BenchmarkObservation, FittedDevice
-from service.calibrations.fitting.operators import build_operator
-from service.evidence.service import load_reference_curves
-from service.evidence.snapshot import build_shipped_snapshot
-from service.planning.energy.power import DeviceWork, device_watts
-from service.planning.hardware.cluster import Cluster
-from service.planning.hardware.collectives import Collective, build_fabric, collective_seconds
-from service.planning.models.profile import FusedAttention
-from service.planning.operators import OperatorKind, OperatorWork, operator_seconds
-from service.planning.precision import NumberFormat
+from bench.gpu_planned import CALIBRATION, Planned, device
+from service.calibrations.fitting import BenchmarkObservation
 from service.protocol.work import BenchmarkWork
 
+__all__ = ["CALIBRATION", "Planned", "device"]
 WORK: TypeAdapter[BenchmarkWork] = TypeAdapter(BenchmarkWork)
-CALIBRATION = load_reference_curves().calibration
-
-
-def known(accelerator_id):
-    """An accelerator of the catalog with its own link, as the service finds it."""
-    snapshot = build_shipped_snapshot()
-    found = snapshot.accelerators[accelerator_id]
-    return found.accelerator, snapshot.links[found.usual_links.intra_node_link_id].link
-
-
-def device(accelerator_id="h100-sxm", reference=CALIBRATION):
-    """A device of the catalog at its own power limit."""
-    accelerator, link = known(accelerator_id)
-    return FittedDevice(reference, accelerator, accelerator.power_limit_watts, link)
-
-
-class Planned:
-    """Reads benchmarks off planning, each factor of slowness applied to what it slows."""
-
-    def __init__(self, measured, matrix=1.0, stream=1.0):
-        self.device, self.machine = measured, measured.machine
-        rates = self.machine.rates
-        peaks = {each: share * matrix for each, share in rates.matrix_peak.items()}
-        attention = {
-            name: getattr(rates, name) * matrix for name in ("attention_peak", "attention_native_peak")
-        }
-        changed = rates._replace(matrix_peak=peaks, bandwidth=rates.bandwidth * stream, **attention)
-        self.machine = self.machine._replace(rates=changed)
-        self.serving = measured.reference.serving.get_rates(None)
-        self.power = measured.reference.power.get_rates(measured.accelerator.generation)
-
-    def seconds(self, work):
-        """Time of one execution."""
-        match work.kind:
-            case "gemm":
-                return self._product(work)
-            case "stream":
-                return self._streamed(work.count_work().moved_bytes)
-            case "attention" if work.phase == "decode":
-                return self._read(work.count_work().moved_bytes, self.serving.cache_bandwidth)
-            case "attention":
-                return self._attention(work)
-            case "collective":
-                return self._collective(work)
-        return None
-
-    def _streamed(self, moved):
-        operator = OperatorWork("stream", OperatorKind.MEMORY, NumberFormat.BF16, 0.0, float(moved))
-        return operator_seconds(operator, self.machine).seconds
-
-    def _read(self, moved, share):
-        rate = self.machine.bandwidth_bytes_per_second * self.machine.rates.bandwidth * share
-        return moved / rate + self.machine.rates.kernel_seconds
-
-    def _product(self, work):
-        if work.m <= 16:
-            return self._read(work.count_work().moved_bytes, self.serving.weight_bandwidth)
-        return operator_seconds(build_operator(work), self.machine).seconds
-
-    def _attention(self, work):
-        amount, tokens = work.count_work(), work.batch * work.context_tokens
-        fused = FusedAttention.NATIVE if work.back_end == "cudnn" else FusedAttention.SECOND
-        operator = OperatorWork(
-            "attention",
-            OperatorKind.ATTENTION,
-            NumberFormat.BF16,
-            float(amount.flops),
-            float(tokens),
-            columns=float(work.head_size),
-            context=work.context_tokens / 2.0,
-            fused=fused,
-        )
-        return operator_seconds(operator, self.machine).seconds
-
-    def _collective(self, work):
-        cluster = Cluster(self.device.accelerator, work.devices, work.devices, None, self.device.link)
-        fabric = build_fabric(cluster, self.device.reference.links.value)
-        return collective_seconds(
-            Collective(work.operation),
-            float(work.payload_bytes),
-            devices=float(work.devices),
-            per_domain=float(work.devices),
-            fabric=fabric,
-        )
-
-    def watts(self, work):
-        """Draw under a load."""
-        bandwidth = self.machine.bandwidth_bytes_per_second * self.machine.rates.bandwidth
-        peak = self.machine.peak_flops_per_second[NumberFormat.BF16]
-        rate = peak * self.machine.rates.matrix_peak[NumberFormat.BF16]
-        of_load = {
-            "context": DeviceWork(1.0, 0.0),
-            "stream": DeviceWork(1.0, 1.0, 0.0, bandwidth),
-            "gemm": DeviceWork(1.0, 1.0, 1.0, 6 * 8192**2 * rate / (2 * 8192**3)),
-        }
-        return device_watts(of_load[work.load], self.device.power_limit_watts, self.power)
-
-    def figure(self, work, metric):
-        """The figure of a benchmark."""
-        if metric == "watts":
-            return self.watts(work)
-        seconds, amount = self.seconds(work), work.count_work()
-        if metric == "seconds":
-            return seconds
-        return (amount.flops if metric == "flops_per_second" else amount.moved_bytes) / seconds
 
 
 def work(kind, **members):
