@@ -21,7 +21,7 @@ from service.benchmarks.verdicts import RuleFinding
 from service.calibrations.fitting import BenchmarkObservation, compute_figures
 from service.calibrations.fitting.device import FORMATS
 from service.protocol.suites import Benchmark
-from service.protocol.work.arithmetic import GemmWork
+from service.protocol.work.arithmetic import AttentionWork, GemmWork
 
 DEVICES: Final = ("a100-sxm-80gb", "h100-sxm", "b200-sxm", "l4")
 """Devices of the generations that data centers have, and one whose products are bound otherwise."""
@@ -38,6 +38,8 @@ class Purpose(NamedTuple):
 
     constants: tuple[str, ...] = ()
     """Constants of a calibration that its figure moves."""
+    instead: tuple[str, ...] = ()
+    """Constants that it moves where the back ends that would are missing."""
     bounds: tuple[str, ...] = ()
     """Benchmarks with a purpose that cannot be faster."""
     validates: tuple[str, ...] = ()
@@ -46,7 +48,7 @@ class Purpose(NamedTuple):
     @property
     def estimates(self) -> tuple[str, ...]:
         """Estimates that its constants move. Costs and bills follow from throughput."""
-        return tuple(sorted({get_estimate(name) for name in self.constants}))
+        return tuple(sorted({get_estimate(name) for name in (*self.constants, *self.instead)}))
 
 
 def get_estimate(constant: str) -> str:
@@ -61,6 +63,7 @@ def find_purposes(suite_id: str) -> dict[str, Purpose]:
     """Returns the purposes of every benchmark of a suite."""
     benchmarks = suite_of(suite_id).benchmarks
     found = {name: Purpose(constants) for name, constants in find_constants(benchmarks).items()}
+    found |= {name: Purpose(instead=names) for name, names in find_stand_ins(benchmarks, found).items()}
     rest = [one for one in benchmarks if one.name not in found]
     alone = {one.name: find_failed(one, None, 1.0) for one in benchmarks}
     while added := {one.name: held for one in rest if any(held := hold(one, benchmarks, found, alone))}:
@@ -88,12 +91,28 @@ def find_constants(benchmarks: Sequence[Benchmark]) -> dict[str, tuple[str, ...]
     """Returns the constants that rest on each benchmark of a suite that was measured whole."""
     found: dict[str, set[str]] = {}
     for name in DEVICES:
-        planned = Planned(device(name))
+        planned = plan_device(name)
         observed = [observe(planned, one) for one in benchmarks if is_supported(planned, one)]
         for figure in compute_figures(observed, planned.device).figures:
             for benchmark in figure.rests_on.benchmarks:
                 found.setdefault(benchmark, set()).add(figure.name)
     return {name: tuple(sorted(each)) for name, each in found.items()}
+
+
+@cache
+def plan_device(name: str) -> Planned:
+    """Returns a device of the catalog as planning estimates it."""
+    return Planned(device(name))
+
+
+def find_stand_ins(benchmarks: Sequence[Benchmark], known: Container[str]) -> dict[str, tuple[str, ...]]:
+    """Returns the constants that each further back end moves, were those before it not installed."""
+    found: dict[str, tuple[str, ...]] = {}
+    rest = [one for one in benchmarks if isinstance(one.work, AttentionWork) and one.name not in known]
+    while rest and (added := find_constants(rest)):
+        found |= added
+        rest = [one for one in rest if one.name not in added]
+    return found
 
 
 def is_supported(planned: Planned, benchmark: Benchmark) -> bool:
@@ -151,8 +170,9 @@ correctness, and what a person wants to know of a device.
 Purposes are read off the code. A benchmark **moves** the constants that rest on it where every benchmark
 of its suite reads what planning estimates, on one of
 {devices}.
-It **bounds** what `make gpu-suite` holds against it, and **validates** results whose verdict depends on its
-figure. A constant moves the estimate that is named, and the costs and bills that follow from it.
+A back end of attention that moves none beside another may where that is not installed. A benchmark **bounds**
+what `make gpu-suite` holds against it, and **validates** results whose verdict depends on its figure. A
+constant moves the estimate that is named, and the costs and bills that follow from it.
 """
 
 
@@ -182,6 +202,8 @@ def describe(purpose: Purpose) -> str:
     """Returns the purposes of a benchmark in words."""
     if purpose.constants:
         return join_names(purpose.constants, len(purpose.constants))
+    if purpose.instead:
+        return f"{join_names(purpose.instead)} where other back ends are missing"
     parts = {"bounds": purpose.bounds, "validates": purpose.validates}
     return "; ".join(f"{word} {join_names(names)}" for word, names in parts.items() if names) or "-"
 

@@ -49,6 +49,13 @@ def test_own_attention_controls_and_libraries_move_the_constants():
         assert {"attention.prefill_own", "attention.decode_own"} <= own & names
 
 
+def test_a_back_end_stands_in_for_one_that_is_not_installed():
+    deep = gpu_suite.suite_of("gpu-deep").benchmarks
+    found = gpu_purposes.find_stand_ins(deep, {"attention.decode_flash", "attention.prefill_flash"})
+    assert found["attention.decode_cudnn"] == ("serving.cache_bandwidth",)
+    assert not any("own" in name or "math" in name for name in found)
+
+
 def test_the_step_for_figures_measures_all_that_moves_a_constant():
     planned = {one.name for one in gpu_plan.planned_suite("figures").benchmarks}
     for one in gpu_suite.suite_of("gpu-standard").benchmarks:
