@@ -71,8 +71,7 @@ STEPS = {
         "Constants that a calibration is drawn of",
         510.0,
         (
-            "gemm.*", "gemm_shape.*", "gemm_skinny.*", "hbm.*", "link.h2d", "attention.*", "launch.graph",
-            "memory.*", "host.copy", "storage.*",
+            "gemm*", "hbm.*", "link.h2d", "attention.*", "launch.graph", "memory.*", "host.copy", "storage.*",
         ),
         {"warmup_seconds": 1.0, "least_seconds": 0.5, "most_seconds": 3.0},
     ),

@@ -37,7 +37,7 @@ def test_own_attention_controls_and_libraries_move_the_constants():
         if one.work.kind == "attention":
             assert one.work.back_end != "own"
             moved |= dict.fromkeys(STANDARD[one.name].constants, one.name)
-    assert moved.keys() == {
+    assert moved.keys() >= {
         "operators.attention_peak", "operators.attention_native_peak", "serving.cache_bandwidth"
     }  # fmt: skip
     own = {
