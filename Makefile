@@ -1,5 +1,5 @@
 # Two commands do everything: `make run` serves, `make test` checks. Both set up what they need.
-.PHONY: help run test test-unit lint types same-answers accuracy fit devices bills plans mfu prices price-page catalog-age bench journey fleet gpu-kit cudnn-support gpu-suite gpu-first-contact gpu-proof gpu-figures gpu-power hostile escalation worst-requests schemathesis faults oracles clients contract chart chart-tools client-sources client-packages sign-in site fresh-clone containers package sbom release-check platforms lock pins advisories clean
+.PHONY: help run test test-unit lint types same-answers accuracy fit devices bills plans mfu prices price-page catalog-age bench journey fleet gpu-kernels hip-kernels gpu-kit gpu-purposes cudnn-support gpu-suite gpu-first-contact gpu-proof gpu-figures gpu-power hostile escalation worst-requests schemathesis faults oracles clients contract chart chart-tools client-sources client-packages sign-in site fresh-clone containers package sbom release-check platforms lock pins advisories clean
 
 VENV = .venv/bin
 # A machine with a GPU brings its own interpreter; nothing is installed there.
@@ -117,6 +117,20 @@ gpu-power: LIMIT = 360
 gpu-first-contact gpu-proof gpu-figures gpu-power:
 	@timeout --foreground --kill-after=15 $(LIMIT) $(PYTHON) -m bench.gpu_plan $(@:gpu-%=%) --limit $(LIMIT) \
 		$(if $(OUT),--out "$(OUT)") $(if $(KIT),--kit "$(KIT)")
+
+gpu-kernels: ## Compile every kernel for every NVIDIA device by NVRTC and nvcc, and read the machine code; writes docs/gpu-kernels.md; takes some minutes
+	@tools/setup test
+	$(VENV)/python -m bench.gpu_kernels
+
+hip-kernels: ## Compile the kernels as HIP for AMD Instinct by the clang of ziglang; writes docs/hip-kernels.md; needs a network
+	@tools/setup test
+	python3 -m venv .venv-hip
+	.venv-hip/bin/pip install --quiet ziglang==0.17.1
+	$(VENV)/python -m bench.hip_kernels .venv-hip/bin/python
+
+gpu-purposes: ## Say which constant each benchmark of an accelerator moves, bounds or validates; writes docs/gpu-purposes.md
+	@tools/setup run
+	$(VENV)/python -m bench.gpu_purposes
 
 gpu-kit: ## Gather in build/gpu-kit the wheels that a GPU machine without a network lacks; FOR="3.12 3.13" MACHINE=aarch64; needs a network
 	rm -rf build/gpu-kit
@@ -252,4 +266,4 @@ advisories: ## Hold the pinned versions against published advisories; needs a ne
 	@tools/advisories
 
 clean: ## Remove what the set-up made; the data directory stays
-	rm -rf .venv .venv-oracles .venv-clients .venv-advisories .venv-sbom .clients build dist tests/contract/typescript/node_modules
+	rm -rf .venv .venv-oracles .venv-clients .venv-advisories .venv-sbom .venv-hip .clients build dist tests/contract/typescript/node_modules

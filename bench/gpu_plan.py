@@ -32,6 +32,8 @@ class Step(NamedTuple):
     names: tuple[str, ...]
     sampling: dict[str, float]
     suite: str = "gpu-standard"
+    controls: tuple[str, ...] = ()
+    """Further benchmarks, of `gpu-deep`."""
     left_out: tuple[str, ...] = ("*_sustained",)
     compares: bool = False
     """True if products and copies are timed through PyTorch too."""
@@ -41,27 +43,38 @@ STEPS = {
     "first-contact": Step(
         "One benchmark of every kind and format: does the library take the call, is the result right",
         510.0, ("*",), {"warmup_seconds": 0.5, "least_seconds": 0.2, "most_seconds": 1.0},
-        left_out=("*_sustained", "power.*", "tool.*"),
+        left_out=("*_sustained", "power.*"),
+        controls=(
+            "gemm.bf16_16384", "gemm.fp8_16384", "gemm_skinny.fp8_m16", "hbm.write", "hbm.strided_128",
+            "link.d2h", "link.both", "link.h2d_pageable", "link.h2d_latency", "attention.prefill_own",
+            "attention.decode_own", "fft.fp32", "fft.fp32_2d", "fft.fp32_3d", "launch.stream",
+            "memory.context", "divergence.1", "divergence.32", "bank_conflict.1", "bank_conflict.32",
+            "occupancy.8", "occupancy.64", "optimizer.adamw", "gradients.accumulate_bf16",
+            "gradients.compress_int8", "gradients.compress_top_k", "training.step", "decode.graph",
+            "enqueue.c", "enqueue.cuda_bindings",
+        ),
     ),
     "proof": Step(
         "Correctness and bias: products, copies and attention, beside each other and PyTorch",
         300.0,
         (
             "gemm.*", "hbm.read", "hbm.copy", "attention.*", "gemm_shape.bf16_512x512x512",
-            "gemm_shape.bf16_1536x1536x1536", "gemm_skinny.bf16_m1", "gemm_skinny.fp8_m16", "cache.read",
-            "launch.graph",
+            "gemm_shape.bf16_1536x1536x1536", "gemm_skinny.bf16_m1", "cache.read", "launch.graph",
         ),
         {"warmup_seconds": 1.0, "least_seconds": 0.5, "most_seconds": 2.0},
         left_out=("*_sustained", "*_flashinfer*"),
+        controls=(
+            "gemm.bf16_4096", "gemm.bf16_16384", "gemm.fp8_16384", "gemm_skinny.fp8_m16",
+            "attention.prefill_own", "attention.decode_own",
+        ),
         compares=True,
     ),
     "figures": Step(
         "Constants that a calibration is drawn of",
         510.0,
         (
-            "gemm.*", "gemm_shape.*", "gemm_skinny.*", "hbm.read", "hbm.write", "hbm.copy*", "hbm.triad",
-            "link.h2d", "link.d2h", "attention.*_flash", "attention.*_cudnn*", "gemm_grouped.*",
-            "gemm_scaled.*", "launch.*", "memory.*", "host.copy", "storage.*",
+            "gemm*", "hbm.*", "link.h2d", "attention.*_flash", "attention.*_cudnn*", "launch.graph",
+            "memory.*", "host.copy", "storage.*",
         ),
         {"warmup_seconds": 1.0, "least_seconds": 0.5, "most_seconds": 3.0},
         # Peaks are drawn of the sustained products; of the others, one stands beside the shapes.
@@ -81,7 +94,9 @@ BRIEF = {"window_seconds": 20.0, "settle_seconds": 15.0}
 def planned_suite(name: str) -> Any:  # noqa: ANN401  # imported where its packages are
     """Returns the benchmarks of a step as a suite."""
     step, suite = STEPS[name], gpu_suite.suite_of(STEPS[name].suite)
-    benchmarks = [briefly(one, step.sampling) for one in suite.benchmarks if is_chosen(one, step)]
+    chosen = [one for one in suite.benchmarks if is_chosen(one, step)]
+    controls = [one for one in gpu_suite.suite_of("gpu-deep").benchmarks if one.name in step.controls]
+    benchmarks = [briefly(one, step.sampling) for one in (*chosen, *controls)]
     return suite.model_copy(
         update={"id": f"gpu-{name}", "version": 1, "title": step.title, "benchmarks": benchmarks}
     )

@@ -41,10 +41,14 @@ CEILINGS: dict[str, tuple[str, tuple[str, ...]]] = {
     "gradients.": ("moved_bytes", ("hbm.triad", "hbm.copy")),
     "occupancy.": ("moved_bytes", ("hbm.copy",)),
     "gemm_skinny.": ("moved_bytes", ("hbm.read",)),
+    "gemm_shape.bf16_512x512x512": ("parts", ("launch.graph",)),
     "gemm_shape.": ("flops", ("gemm.bf16",)),
     "gemm_grouped.bf16_8x2048": ("flops", ("gemm.bf16",)),
     "gemm_grouped.": ("moved_bytes", ("hbm.read",)),
     "gemm_scaled.nvfp4_m16": ("moved_bytes", ("hbm.read",)),
+    "collective.all_gather_": ("moved_bytes", ("peer.one_way_copy_engine",)),
+    "collective.reduce_scatter_": ("moved_bytes", ("peer.one_way_copy_engine",)),
+    "collective.all_to_all_": ("moved_bytes", ("peer.one_way_copy_engine",)),
     "peer.one_way_kernel": ("moved_bytes", ("peer.one_way_copy_engine",)),
     "peer.both_kernel": ("moved_bytes", ("peer.both_copy_engine",)),
     "divergence.": ("flops", ("divergence.1",)),
@@ -121,7 +125,9 @@ def with_bounds(kept: Sequence[Any]) -> list[Any]:
     """Returns benchmarks, preceded by their bounds if those are not among them."""
     names = {one.name for one in kept}
     bounds = {above[-1] for one in kept if (above := bounds_of(one.name)[1])} - names
-    return [*(one for one in suite_of("gpu-standard").benchmarks if one.name in bounds), *kept]
+    brief = {one.name: one for one in suite_of("gpu-standard").benchmarks}
+    every = suite_of("gpu-deep").benchmarks
+    return [*(brief.get(one.name, one) for one in every if one.name in bounds), *kept]
 
 
 def parts(benchmarks: Sequence[Any], most_seconds: float = PART_SECONDS) -> list[list[Any]]:

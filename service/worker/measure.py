@@ -22,7 +22,6 @@ from service.protocol.results import (
     MeasurementFailure,
 )
 from service.protocol.suites import BenchmarkSampling
-from service.worker import nvml
 from service.worker.benchmark import (
     BenchmarkPreparer,
     MeasurementFacts,
@@ -119,15 +118,15 @@ _REASONS: dict[type[Exception], str] = {
 
 
 def load_device(kind: DeviceKind) -> MeasuredDevice:
-    """Returns the benchmarks of a device; raises :class:`Unsupported` if its libraries are not installed."""
+    """Returns what the package of a kind of device brings.
+
+    Raises :class:`Unsupported` if there is none or its libraries are not installed.
+    """
     try:
-        benchmarks = importlib.import_module(f"service.worker.{kind}")
-        watcher = importlib.import_module(f"service.worker.{'telemetry' if kind == 'cuda' else 'host'}")
+        device: MeasuredDevice = importlib.import_module(f"service.worker.{kind}").load_device()
     except ImportError as error:
         raise Unsupported(f"the benchmarks of {kind} cannot be loaded: {error}") from error
-    if kind == "cuda":
-        return MeasuredDevice(benchmarks.PREPARE, watcher.watch, watcher.thermometer, nvml.is_device_lost)
-    return MeasuredDevice(benchmarks.PREPARE, watcher.watch)
+    return device
 
 
 def measure_repeat(

@@ -126,6 +126,15 @@ def test_the_constants_of_a_link_come_back_from_its_collectives():
     )
 
 
+def test_a_link_without_switches_is_fitted_without_what_a_switch_would_have_added():
+    """A node may report a figure under an algorithm that its library replaced by another."""
+    a100 = device("a100-sxm-80gb")
+    read = observations(Planned(a100), COLLECTIVES)
+    added = work("collective", operation="all_reduce", devices=8, payload_bytes=2**30, algorithm="nvls")
+    wrong = [*read, observed("nvls", added, "seconds", 0.5)]
+    assert shares(compute_figures(wrong, a100)) == shares(compute_figures(read, a100))
+
+
 def test_one_size_that_went_wrong_does_not_move_a_link():
     read = observations(Planned(H100), COLLECTIVES)
     wrong = next(place for place, one in enumerate(read) if one.benchmark == "all_gather.8.67108864")

@@ -1,4 +1,5 @@
 import sys
+import types
 from contextlib import contextmanager
 
 import pytest
@@ -8,7 +9,7 @@ from service.protocol.nodes import NodeGap, NodeSoftware
 from service.protocol.results import BenchmarkResultReport, CorrectnessCheck
 from service.worker import measure as module
 from service.worker.benchmark import MeasurementFacts, Unsupported
-from service.worker.measure import load_device, measure_repeat
+from service.worker.measure import MeasuredDevice, load_device, measure_repeat
 from tests.worker.machines import (
     FakeClock,
     FakeRead,
@@ -198,6 +199,27 @@ def test_a_device_whose_libraries_are_missing_is_unsupported(monkeypatch):
     monkeypatch.setitem(sys.modules, "service.worker.cuda", None)
     result = measure_repeat(task(device="cuda", accelerator_index=0))
     assert (result.status, result.failure.reason) == ("unsupported", "UNSUPPORTED")
+
+
+def test_another_kind_of_device_is_one_more_package_of_the_worker(monkeypatch, clock):
+    """It brings preparers, telemetry and the loss of its devices; nothing that measures knows its name."""
+    timed, lost = FakeTimed(clock, MILLISECOND), []
+    package = types.ModuleType("service.worker.rocm")
+    watched = FakeWatch()
+    package.load_device = lambda: MeasuredDevice(
+        {"gemm": prepared(timed), "stream": failing(RuntimeError("hipErrorNoDevice"))},
+        lambda _: watched,
+        is_lost=lambda index: lost.append(index) or True,
+    )
+    monkeypatch.setitem(sys.modules, package.__name__, package)
+    result = measure_repeat(task(), find=lambda _: load_device("rocm"))
+    assert (result.status, result.measurement.library) == ("ok", "fake 1.0")
+    assert result.measurement.telemetry == watched.telemetry
+    which = benchmark({"kind": "stream", "pattern": "copy", "array_bytes": 1024}, "bytes_per_second")
+    failed = measure_repeat(task(which, accelerator_index=3), find=lambda _: load_device("rocm"))
+    assert (failed.status, failed.failure.reason, lost) == ("failed", "DEVICE_LOST", [3])
+    with pytest.raises(Unsupported, match=r"the benchmarks of neuron cannot be loaded: No module named"):
+        load_device("neuron")
 
 
 def test_variables_that_matter_are_recorded_and_no_others(monkeypatch, clock):

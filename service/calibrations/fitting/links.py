@@ -121,9 +121,13 @@ def fit_link(
     """Fits the constants of ``link`` to collectives inside one domain; None if none determines its rate.
 
     ``reference`` is used where messages determine nothing, and such constants are not returned. A link that
-    states its own latency keeps it.
+    states its own latency keeps it. Messages that only a switch could have added are left out where the link
+    has none.
     """
-    fit = _LinkFit(messages, link, reference, generation)
+    possible = [
+        one for one in messages if link.in_network or one.algorithm is not CollectiveAlgorithm.IN_NETWORK
+    ]
+    fit = _LinkFit(possible, link, reference, generation)
     values = fit.fit_values()
 
     def build_figure(name: str) -> MeasuredFigure | None:

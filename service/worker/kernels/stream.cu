@@ -55,11 +55,10 @@ extern "C" __global__ void __launch_bounds__(256)
 stream_copy(uint4* __restrict__ a, const uint4* __restrict__ b, u64 vectors) {
     const u64 threads = blockDim.x;
     over(vectors, [&](u64 i) {
-        uint4 v[unroll];
-#pragma unroll
-        for (int j = 0; j < unroll; j++) v[j] = b[i + j * threads];
-#pragma unroll
-        for (int j = 0; j < unroll; j++) a[i + j * threads] = v[j];
+        // Four names, because HIP would keep an array in memory.
+        static_assert(unroll == 4);
+        const uint4 v0 = b[i], v1 = b[i + threads], v2 = b[i + 2 * threads], v3 = b[i + 3 * threads];
+        a[i] = v0, a[i + threads] = v1, a[i + 2 * threads] = v2, a[i + 3 * threads] = v3;
     }, [&](u64 i) { a[i] = b[i]; });
 }
 

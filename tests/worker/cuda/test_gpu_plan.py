@@ -46,17 +46,23 @@ def test_all_steps_are_over_in_half_an_hour():
     assert sum(step.limit_seconds for step in gpu_plan.STEPS.values()) <= 1800
 
 
-def test_the_first_contact_is_as_broad_as_the_standard_suite():
-    first = {one.work.kind for one in gpu_plan.planned_suite("first-contact").benchmarks}
-    standard = gpu_suite.suite_of("gpu-standard").benchmarks
-    alone = {one.work.kind for one in standard if not one.work.is_joint and not one.concurrent}
-    assert alone - first == {"power", "external_tool"}
-    dtypes = {one.work.dtype for one in standard if one.work.kind == "gemm"}
-    assert dtypes == {
-        one.work.dtype
-        for one in gpu_plan.planned_suite("first-contact").benchmarks
-        if one.work.kind == "gemm"
-    }
+def test_the_first_contact_is_as_broad_as_the_deepest_suite():
+    first = gpu_plan.planned_suite("first-contact").benchmarks
+    deep = gpu_suite.suite_of("gpu-deep").benchmarks
+    alone = {one.work.kind for one in deep if not one.work.is_joint and not one.concurrent}
+    assert alone - {one.work.kind for one in first} == {"power", "external_tool"}
+    dtypes, of_first = (
+        {one.work.dtype for one in benchmarks if one.work.kind == "gemm"} for benchmarks in (deep, first)
+    )
+    assert dtypes == of_first
+
+
+def test_controls_are_of_the_deepest_suite_and_named_once():
+    names = {one.name for one in gpu_suite.suite_of("gpu-deep").benchmarks}
+    for name, step in gpu_plan.STEPS.items():
+        assert set(step.controls) <= names
+        planned = [one.name for one in gpu_plan.planned_suite(name).benchmarks]
+        assert len(planned) == len(set(planned))
 
 
 def test_peaks_are_drawn_of_products_of_every_format_at_the_power_limit():
