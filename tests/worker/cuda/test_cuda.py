@@ -231,6 +231,8 @@ def test_work_of_another_kind_is_unsupported(kind):
 
 WORK = {
     "gemm": {"dtype": "bf16", "m": 32, "n": 32, "k": 32},
+    "block_scaled_gemm": {"number_format": "mxfp8", "m": 16, "n": 128, "k": 128},
+    "grouped_gemm": {"dtype": "bf16", "groups": 2, "m": 16, "n": 16, "k": 16},
     "attention": {
         "phase": "decode",
         "back_end": "own",
@@ -270,6 +272,8 @@ WORK = {
     "stream": {"pattern": "copy", "array_bytes": MIB},
     "strided_read": {"stride_bytes": 128, "array_bytes": MIB},
     "cache_stream": {"pattern": "copy", "array_bytes": MIB // 4, "passes": 3},
+    "device_copy": {"array_bytes": MIB},
+    "pointer_chase": {"array_bytes": MIB, "hops": 8},
     "bank_conflict": {"stride_words": 32, "reads": 64, "threads": 64},
     "divergence": {"paths": 4, "steps": 64, "threads": 64},
     "occupancy": {"resident_warps": 4, "array_bytes": MIB},
@@ -278,6 +282,7 @@ WORK = {
     "gradient_accumulation": {"gradient_dtype": "bf16", "parameters": 4096},
     "gradient_compression": {"method": "int8", "parameters": 4096},
     "peer_link": {"direction": "both", "method": "copy_engine", "transfer_bytes": MIB},
+    "peer_matrix": {"pattern": "all_to_one", "devices": 2, "transfer_bytes": MIB},
     "collective": {"operation": "all_reduce", "devices": 2, "payload_bytes": MIB},
     "external_tool": {"tool": "nvbandwidth", "test": "host_to_device_memcpy_ce", "transfer_bytes": MIB},
     "launch_latency": {"method": "graph", "launches": 5},
