@@ -108,8 +108,8 @@ gpu-suite: ## Measure an NVIDIA GPU with $(PYTHON), beside what was published, c
 
 gpu-first-contact: ## Try one benchmark of every kind on an NVIDIA GPU with $(PYTHON); over in 510 s, goes on when called again
 gpu-first-contact: LIMIT = 510
-gpu-proof: ## Show that figures of a GPU are right and unbiased, beside PyTorch; over in 300 s
-gpu-proof: LIMIT = 300
+gpu-proof: ## Show that figures of a GPU are right and unbiased, beside PyTorch; over in 420 s
+gpu-proof: LIMIT = 420
 gpu-figures: ## Measure on a GPU what a calibration is drawn of; over in 510 s
 gpu-figures: LIMIT = 510
 gpu-power: ## Measure the power of a GPU when idle and under loads; over in 360 s
