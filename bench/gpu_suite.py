@@ -201,6 +201,9 @@ def row(name: str, repeats: list[Any], device: str | None) -> dict[str, Any]:
     figures = [(min if benchmark.direction == "higher" else max)(each) for each in beside.values()]
     figure = median(figures)
     place, window = against_window(benchmark, figure, device)
+    reduced = next((gap.detail for gap in measured[0].gaps if gap.code == "reduced-size"), None)
+    if reduced:
+        place = f"smaller than asked for: {reduced}"
     return {
         "name": name,
         "status": "ok" if len(measured) == len(repeats) else "some repeats failed",

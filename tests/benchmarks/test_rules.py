@@ -10,6 +10,7 @@ from service.benchmarks.validation.case import EarlierResults
 from service.benchmarks.validation.fleet import compute_baseline
 from service.benchmarks.validation.rules import validate_case
 from service.benchmarks.verdicts import ResultVerdict
+from service.protocol.nodes import NodeGap
 from service.protocol.results import BenchmarkResultReport
 from service.protocol.suites import shipped_suites
 from tests.benchmarks.cases import (
@@ -204,6 +205,12 @@ class TestConditions:
         capped = case(telemetry={**throttled(sw_power_cap=0.4), **clock(1.3e9)})
         assert found(capped) == {"conditions.power_capped": "accepted"}
         assert validate_case(capped).verdict is ResultVerdict.ACCEPTED
+
+    def test_a_smaller_size_is_a_label(self):
+        sound = case(COPY)
+        gap = NodeGap(pointer="/benchmark/work", code="reduced-size", detail="needs 9 bytes, 8 are free")
+        smaller = replace(sound, result=sound.result.model_copy(update={"gaps": [gap]}))
+        assert found(smaller) == {"conditions.reduced_size": "accepted"}
 
     @pytest.mark.parametrize(
         ("telemetry", "rule"),

@@ -218,7 +218,7 @@ class TorchAttention:
                 for shape in shapes
             ]
         except torch.cuda.OutOfMemoryError as error:
-            raise Unsupported(get_first_line(error)) from None
+            raise device.build_refusal(get_first_line(error)) from None
         self.q, self.k, self.v = (int(tensor.data_ptr()) for tensor in self._tensors)
         self._stream = torch.cuda.ExternalStream(device.stream, device=where)
         self._out: Any = None
@@ -384,7 +384,6 @@ def prepare(benchmark: Benchmark, seed: int, index: int | None) -> Iterator[Prep
         raise Unsupported(f"{work.kind} is not attention")
     with devices.open_device(index) as device:
         needed = WIDTHS[work.dtype] * 2 * sum(compute_sizes(work))
-        if needed > device.read_free_bytes():
-            raise Unsupported(f"needs {needed} bytes, {device.read_free_bytes()} are free")
+        device.demand_room(needed)
         back_end = CudaAttention(device, work) if work.back_end == "own" else TorchAttention(device, work)
         yield AttentionTimed(device, work, seed, back_end)

@@ -10,7 +10,7 @@ from pydantic import MISSING
 
 from service.protocol.nodes import NodeSoftware
 from service.worker import nvml
-from service.worker.benchmark import Unsupported
+from service.worker.benchmark import NoRoom, Unsupported
 from service.worker.cuda import compiler
 from service.worker.cuda.bindings import CudaError, check_status, list_versions, load_module
 
@@ -97,12 +97,22 @@ class CudaDevice:
         """Returns the bytes of free device memory."""
         return int(check_status(self.driver.cuMemGetInfo())[0])
 
+    def demand_room(self, size: int) -> None:
+        """Raises :class:`NoRoom` if the free memory does not hold ``size`` bytes and those of a flush."""
+        free, needed = self.read_free_bytes(), size + self.flush_bytes
+        if needed > free:
+            raise self.build_refusal(f"needs {needed} bytes, {free} are free")
+
+    def build_refusal(self, text: str) -> NoRoom:
+        """Builds the error of data that do not fit."""
+        return NoRoom(text, CACHE_SHARE * self.l2_bytes)
+
     def allocate(self, size: int) -> int:
-        """Allocates ``size`` bytes, freed with the device; :class:`Unsupported` if there is no room."""
+        """Allocates ``size`` bytes, freed with the device; :class:`NoRoom` if they do not fit."""
         free = self.read_free_bytes()
         status, pointer = self.driver.cuMemAlloc(size)
         if status == self.driver.CUresult.CUDA_ERROR_OUT_OF_MEMORY:
-            raise Unsupported(f"{status.name}: {size} bytes requested, {free} free")
+            raise self.build_refusal(f"{status.name}: {size} bytes requested, {free} free")
         check_status((status,))
         self._stack.callback(self.driver.cuMemFree, pointer)
         return int(pointer)
