@@ -1,4 +1,4 @@
-"""What other programs say of a GPU beside its figures: its state, its links, its health and its kernels.
+"""Answers of other programs beside the figures of a GPU: its state, its links, its health and its kernels.
 
 Each program is asked where it is installed. Its answer, or the reason that there is none, goes to a file.
 """

@@ -84,7 +84,7 @@ def list_device_processes() -> frozenset[int]:
     found: set[int] = set()
     with nvml.open_nvml() as bindings:
         try:
-            for index in range(bindings.nvmlDeviceGetCount()):
+            for index in range(nvml.count_units(bindings)):
                 handle = nvml.get_handle(bindings, index)
                 # Read first, so that what a listed process allocates meanwhile is not taken for another's.
                 used = _read_used_bytes(bindings, handle)

@@ -224,6 +224,7 @@ class TestConditions:
 
     def test_a_part_of_a_device_and_a_narrow_link(self):
         assert found(case(part={"mig_mode": True})) == {"conditions.partitioned": "evidence_only"}
+        assert found(case(part={"mig_mode": True, "mig_profile": "1g.10gb"})) == {}
         narrow = case(HOST_TO_DEVICE, rate=25e9, telemetry={"pcie_width": 8})
         assert found(narrow) == {"conditions.narrow_link": "evidence_only"}
         assert found(case(COPY, telemetry={"pcie_width": 8})) == {}

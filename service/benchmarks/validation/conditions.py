@@ -127,7 +127,9 @@ def _check_memory_errors(telemetry: DeviceTelemetry) -> RuleOutcomes:
 
 
 def _check_partitioned(part: NodeAccelerator) -> RuleOutcomes:
-    """``conditions.partitioned``: a part of a device is not the device (pitfall 21)."""
+    """``conditions.partitioned``: a part of a device is not the device (pitfall 21), unless it is a slice."""
+    if get_known(part.mig_profile) is not None:
+        return
     mode = get_known(part.mig_mode)
     if mode is None:
         yield UncheckedRule("conditions.partitioned", "whether the device is partitioned is unknown")

@@ -1,12 +1,13 @@
 """One accelerator: its primary context, its memory, its kernels and its clock."""
 
 import ctypes
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
+from uuid import UUID
 
 import numpy as np
-from pydantic import MISSING
 
 from service.protocol.nodes import NodeSoftware
 from service.worker import nvml
@@ -20,6 +21,8 @@ CACHE_SHARE = 20
 """Data are larger than the cache by this factor, or the cache is overwritten before each sample."""
 LEAST_FLUSH_BYTES = 256 * 2**20
 """Least bytes of a flush: long enough to write that the next launches are queued meanwhile."""
+
+VISIBLE = "CUDA_VISIBLE_DEVICES"
 
 KernelLaunch = Callable[[], None]
 
@@ -271,20 +274,45 @@ def load_driver() -> Any:  # noqa: ANN401
     return driver
 
 
+def show_device(index: int) -> None:
+    """Makes CUDA see one device alone where the host has slices, of which a process can use one.
+
+    CUDA reads the variable as it is initialised, so that this comes first, and once in a process.
+    """
+    with nvml.open_nvml() as bindings:
+        if nvml.has_slices(bindings):
+            unit = nvml.find_unit(bindings, index)
+            os.environ[VISIBLE] = nvml.decode_text(bindings.nvmlDeviceGetUUID(unit.handle))
+
+
 def find_device_number(driver: Any, index: int) -> Any:  # noqa: ANN401
     """Returns the driver's number of an accelerator of the inventory; the driver has its own order."""
     with nvml.open_nvml() as bindings:
-        handle = nvml.get_handle(bindings, index)
-        mode = nvml.NvmlAnswers(bindings, "").query_member(
-            "mig_mode", lambda: bindings.nvmlDeviceGetMigMode(handle)
-        )
-        if mode is not MISSING and mode[0]:
-            raise Unsupported(f"accelerator {index} is divided (MIG), and its power includes all parts")
-        bus_id = nvml.decode_text(bindings.nvmlDeviceGetPciInfo(handle).busId)
+        unit = nvml.find_unit(bindings, index)
+        if unit.is_slice:
+            uuid = nvml.decode_text(bindings.nvmlDeviceGetUUID(unit.handle))
+            return _find_slice(driver, index, uuid)
+        if unit.is_divided:
+            raise Unsupported(f"accelerator {index} is divided (MIG), and has no slice")
+        bus_id = nvml.decode_text(bindings.nvmlDeviceGetPciInfo(unit.handle).busId)
     try:
         return check_status(driver.cuDeviceGetByPCIBusId(bus_id.encode()))
     except CudaError as error:
         raise Unsupported(f"{error}: accelerator {index} is hidden from CUDA") from None
+
+
+def _find_slice(driver: Any, index: int, uuid: str) -> Any:  # noqa: ANN401
+    """Returns the driver's number of a slice, the only device that this process sees."""
+    try:
+        number = check_status(driver.cuDeviceGet(0))
+        # Bindings of CUDA 12 have the id of a slice under another name than that of a device.
+        ask = getattr(driver, "cuDeviceGetUuid_v2", driver.cuDeviceGetUuid)
+        seen = f"MIG-{UUID(bytes=bytes(check_status(ask(number)).bytes))}"
+    except CudaError as error:
+        raise Unsupported(f"{error}: slice {index} is hidden from CUDA") from None
+    if seen != uuid:
+        raise Unsupported(f"slice {index} is hidden from CUDA, which sees another one")
+    return number
 
 
 @contextmanager
@@ -295,6 +323,7 @@ def open_device(index: int | None) -> Iterator[CudaDevice]:
     """
     if index is None:
         raise Unsupported("the benchmark needs an accelerator")
+    show_device(index)
     driver = load_driver()
     number = find_device_number(driver, index)
     with ExitStack() as stack:
@@ -328,7 +357,7 @@ def select_indices(index: int | None, count: int, *, all_of_them: bool = False) 
     if index is None:
         raise Unsupported("the benchmark needs an accelerator")
     with nvml.open_nvml() as bindings:
-        there = int(bindings.nvmlDeviceGetCount())
+        there = nvml.count_units(bindings)
     if index >= there:
         raise Unsupported(f"accelerator {index} does not exist")
     if there < count:
@@ -337,7 +366,11 @@ def select_indices(index: int | None, count: int, *, all_of_them: bool = False) 
 
 
 def attributes(index: int) -> dict[str, int]:
-    """Returns attributes of an accelerator that only CUDA knows, without creating a context."""
+    """Returns attributes of an accelerator that only CUDA knows, without creating a context.
+
+    On a host with slices a process can ask for one device only.
+    """
+    show_device(index)
     driver = load_driver()
     number, kinds = find_device_number(driver, index), driver.CUdevice_attribute
     wanted = {

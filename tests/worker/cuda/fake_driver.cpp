@@ -59,7 +59,11 @@ static double microseconds(const std::string& name, double otherwise) {
     return facts.count(name) ? std::atof(facts[name].c_str()) : otherwise;
 }
 
+static std::string visible;
 int cuInit(unsigned) {
+    // Read once it is initialised, as the driver does.
+    const char* shown = std::getenv("CUDA_VISIBLE_DEVICES");
+    visible = shown ? shown : "";
     // A process of its own is told by its environment.
     const char* told = std::getenv("FAKE_DRIVER_INIT");
     return facts.count("cuInit") ? std::atoi(facts["cuInit"].c_str()) : told ? std::atoi(told) : 0;
@@ -71,6 +75,14 @@ int cuGetExportTable(const void** table, const void*) {
     return 0;
 }
 int cuDriverGetVersion(int* version) { *version = 13000; return 0; }
+int cuDeviceGet(int* device, int ordinal) { *device = ordinal; return ordinal ? 101 : 0; }
+// The id of the device that is visible: MIG- and 32 digits in groups.
+int cuDeviceGetUuid(unsigned char* uuid, int) {
+    std::string digits;
+    for (char letter : visible.substr(visible.empty() ? 0 : 4)) if (letter != '-') digits += letter;
+    for (int i = 0; i < 16; i++) uuid[i] = digits.size() == 32 ? std::stoi(digits.substr(2 * i, 2), nullptr, 16) : 0;
+    return 0;
+}
 int cuDeviceGetByPCIBusId(int* device, const char* bus) {
     const std::string name = bus;
     const int found = std::atoi(name.substr(9, 2).c_str()) - 17;
