@@ -37,7 +37,7 @@ SANITIZER = "compute-sanitizer"
 SANITIZED = "bench.gpu_sanitized"
 TOOLS = {"memcheck": "ERROR SUMMARY", "racecheck": "RACECHECK SUMMARY"}
 """Tools of compute-sanitizer, and the beginning of the line that sums up what each found."""
-TOOL_SECONDS = 50.0
+TOOL_SECONDS = 65.0
 FOUND_ERRORS = 86
 """Exit status that the sanitizer is told to end with after an error."""
 SECONDS = DIAGNOSIS.seconds + len(TOOLS) * TOOL_SECONDS

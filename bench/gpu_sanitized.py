@@ -9,11 +9,11 @@ from typing import Any
 SEED = 20_261_121
 _DECODER = {
     "layers": 2, "hidden": 24, "query_heads": 4, "kv_heads": 2, "head_size": 64, "feed_forward": 20,
-    "vocabulary": 300, "dtype": "bf16",
+    "vocabulary": 300,
 }  # fmt: skip
 _ATTENTION = {
-    "kind": "attention", "back_end": "own", "dtype": "bf16", "batch": 1, "query_heads": 2, "kv_heads": 1,
-    "head_size": 128, "context_tokens": 192,
+    "kind": "attention", "back_end": "own", "batch": 1, "query_heads": 2, "kv_heads": 1,
+    "context_tokens": 160,
 }  # fmt: skip
 WORKS: dict[str, dict[str, Any]] = {
     **{
@@ -28,20 +28,40 @@ WORKS: dict[str, dict[str, Any]] = {
     "divergence": {"kind": "divergence", "paths": 32, "steps": 16, "threads": 2**9},
     "optimizer.adamw": {"kind": "optimizer_step", "optimizer": "adamw", "parameters": 2**14},
     "optimizer.sgd_momentum": {"kind": "optimizer_step", "optimizer": "sgd_momentum", "parameters": 2**14},
-    "accumulation": {"kind": "gradient_accumulation", "gradient_dtype": "bf16", "parameters": 2**14},
+    **{
+        f"accumulation.{dtype}": {
+            "kind": "gradient_accumulation", "gradient_dtype": dtype, "parameters": 2**14
+        }
+        for dtype in ("bf16", "fp32")
+    },
     **{
         f"compression.{method}": {"kind": "gradient_compression", "method": method, "parameters": 2**14}
         for method in ("int8", "sign", "top_k")
     },
-    "attention.prefill": {**_ATTENTION, "phase": "prefill"},
-    "attention.decode": {**_ATTENTION, "phase": "decode"},
-    "decode_loop": {**_DECODER, "kind": "decode_loop", "batch": 2, "context_tokens": 30, "steps": 2},
-    "training_step": {
-        **_DECODER, "kind": "training_step", "sequence_length": 24, "micro_batch_size": 2,
-        "accumulation_steps": 2, "recomputation": "full",
+    **{
+        f"attention.{phase}_{dtype}_{head_size}": {
+            **_ATTENTION, "phase": phase, "dtype": dtype, "head_size": head_size
+        }
+        for phase, dtypes in {"prefill": ("bf16", "fp16"), "decode": ("bf16", "fp16", "fp32")}.items()
+        for dtype in dtypes
+        for head_size in (64, 128)
     },
+    **{
+        f"decode_loop.{dtype}": {
+            **_DECODER, "kind": "decode_loop", "dtype": dtype, "batch": 2, "context_tokens": 30, "steps": 2
+        }
+        for dtype in ("bf16", "fp32")
+    },
+    **{
+        f"training_step.{dtype}": {
+            **_DECODER, "kind": "training_step", "dtype": dtype, "sequence_length": 24, "micro_batch_size": 2,
+            "accumulation_steps": 2, "recomputation": "full",
+        }
+        for dtype in ("bf16", "fp32")
+    },
+    "launches": {"kind": "launch_latency", "method": "graph", "launches": 4},
 }  # fmt: skip
-"""Works by name: together they launch every kernel that a benchmark times."""
+"""Works by name: together they launch every kernel that a benchmark times, and most of those that check."""
 
 
 def run_work(work: dict[str, Any]) -> str:

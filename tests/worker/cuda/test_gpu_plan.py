@@ -218,7 +218,7 @@ class TestOtherPrograms:
 
     @pytest.mark.parametrize("name", ["stream.copy", "compression.top_k"])
     def test_what_is_sanitized_is_executed_and_checked(self, driver, name):
-        """A sample: all of it is in `make gpu-stand-in`."""
+        """A sample: all of them take half a minute on a processor."""
         assert gpu_sanitized.run_work(gpu_sanitized.WORKS[name]) == "ok"
         assert {"stream.copy": "stream_copy", "compression.top_k": "select_take"}[name] in driver.journal
 
