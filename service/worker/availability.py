@@ -20,8 +20,11 @@ from service.worker.state_directory import StateDirectory
 POLL_SECONDS = 1.0
 """Seconds between looks at the clock and at the device."""
 SAVE_SECONDS = 30.0
-ANSWER_SECONDS = 2.0
-"""Seconds in which the driver has to say who uses the device. Silence is no leave to measure."""
+ANSWER_SECONDS = 1.5
+"""Seconds in which the driver has to say who uses the device. Silence is no leave to measure.
+
+A wait and two looks take 4 s at most, so that the device is given back within 5.
+"""
 UNLISTED_BYTES = 2**30
 """Memory in use by no listed process above which somebody else holds the device: several contexts' worth."""
 _logger = logging.getLogger(__name__)
