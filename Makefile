@@ -1,5 +1,5 @@
 # Two commands do everything: `make run` serves, `make test` checks. Both set up what they need.
-.PHONY: help run test test-unit lint types same-answers accuracy fit devices bills plans mfu prices price-page catalog-age bench journey fleet gpu-kit gpu-suite gpu-first-contact gpu-proof gpu-figures gpu-power hostile escalation worst-requests schemathesis faults oracles clients contract chart chart-tools client-sources client-packages site fresh-clone containers package sbom release-check platforms lock pins advisories clean
+.PHONY: help run test test-unit lint types same-answers accuracy fit devices bills plans mfu prices price-page catalog-age bench journey fleet gpu-kit gpu-suite gpu-first-contact gpu-proof gpu-figures gpu-power gpu-stand-in hostile escalation worst-requests schemathesis faults oracles clients contract chart chart-tools client-sources client-packages site fresh-clone containers package sbom release-check platforms lock pins advisories clean
 
 VENV = .venv/bin
 # A machine with a GPU brings its own interpreter; nothing is installed there.
@@ -117,6 +117,10 @@ gpu-power: LIMIT = 360
 gpu-first-contact gpu-proof gpu-figures gpu-power:
 	@timeout --foreground --kill-after=15 $(LIMIT) $(PYTHON) -m bench.gpu_plan $(@:gpu-%=%) --limit $(LIMIT) \
 		$(if $(OUT),--out "$(OUT)") $(if $(KIT),--kit "$(KIT)")
+
+gpu-stand-in: ## Run every benchmark of one GPU at its real size against a simulated device; writes docs/gpu-stand-in.md; takes 10 minutes
+	@tools/setup test
+	$(VENV)/python -m bench.gpu_stand_in
 
 gpu-kit: ## Gather in build/gpu-kit the wheels that a GPU machine without a network lacks; FOR="3.12 3.13" MACHINE=aarch64; needs a network
 	rm -rf build/gpu-kit
