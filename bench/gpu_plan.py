@@ -1,15 +1,13 @@
 """`make gpu-first-contact` and its sisters: everything out of a GPU that is there for half an hour.
 
 Each step ends by itself within its time. Called again, it measures what has no record yet, then what failed.
-It leaves a folder and one archive of it: records, logs, answers of `nvidia-smi -q` from before and after,
-`comparison.json`, and `page.md`, which says what the step showed and what it did not.
+It leaves a folder and one archive of it: records, logs, what `nvidia-smi` says of devices and links before
+and after, `comparison.json`, and `page.md`, which says what the step showed and what it did not.
 """
 
 import argparse
 import fnmatch
 import importlib
-import shutil
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -17,9 +15,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bench import gpu_kit, gpu_suite
+from bench import gpu_checks, gpu_kit, gpu_suite
 
-SMI_SECONDS = 4.0
 FOLDER = Path("gpu-plan")
 
 
@@ -37,6 +34,14 @@ class Step(NamedTuple):
     left_out: tuple[str, ...] = ("*_sustained",)
     compares: bool = False
     """True if products and copies are timed through PyTorch too."""
+    diagnoses: bool = False
+    """True if DCGM and compute-sanitizer are asked too."""
+
+    @property
+    def kept_back_seconds(self) -> float:
+        """Seconds of the limit in which no benchmark is measured."""
+        comparison = gpu_suite.COMPARISON_SECONDS if self.compares else 0.0
+        return gpu_suite.ENDING_SECONDS + comparison + (gpu_checks.SECONDS if self.diagnoses else 0.0)
 
 
 STEPS = {
@@ -56,7 +61,7 @@ STEPS = {
     ),
     "proof": Step(
         "Correctness and bias: products, copies and attention, beside each other and PyTorch",
-        300.0,
+        420.0,
         (
             "gemm.*", "hbm.read", "hbm.copy", "attention.*", "gemm_shape.bf16_512x512x512",
             "gemm_shape.bf16_1536x1536x1536", "gemm_skinny.bf16_m1", "cache.read", "launch.graph",
@@ -68,6 +73,7 @@ STEPS = {
             "attention.prefill_own", "attention.decode_own",
         ),
         compares=True,
+        diagnoses=True,
     ),
     "figures": Step(
         "Constants that a calibration is drawn of",
@@ -128,18 +134,6 @@ def recorded(folder: Path) -> dict[str, list[Any]]:
     return found
 
 
-def save_smi(file: Path) -> None:
-    """Writes what `nvidia-smi -q` says, or why it says nothing."""
-    try:
-        said = subprocess.run(
-            [shutil.which("nvidia-smi") or "nvidia-smi", "-q"],
-            capture_output=True, text=True, check=False, timeout=SMI_SECONDS,
-        )  # fmt: skip
-        file.write_text(said.stdout + said.stderr)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        file.write_text(f"{error}\n")
-
-
 def measure_rest(folder: Path, suite: Any, seconds: float) -> str | None:  # noqa: ANN401
     """Measures what has no record yet, then what failed; returns what ended it early."""
     states = {name: records[0].status for name, records in recorded(folder).items()}
@@ -149,12 +143,13 @@ def measure_rest(folder: Path, suite: Any, seconds: float) -> str | None:  # noq
         return None
     run = folder / f"run-{len(list(folder.glob('run-*'))) + 1}"
     run.mkdir(parents=True)
-    save_smi(run / "nvidia-smi-before.txt")
+    ends_at = time.monotonic() + seconds
+    gpu_checks.ask(run, gpu_checks.BEFORE)
     try:
         measure = importlib.import_module("bench.gpu_measure").measure
-        return measure(suite.model_copy(update={"benchmarks": rest}), run, seconds)
+        return measure(suite.model_copy(update={"benchmarks": rest}), run, ends_at - time.monotonic())
     finally:
-        save_smi(run / "nvidia-smi-after.txt")
+        gpu_checks.ask(run, gpu_checks.AFTER)
 
 
 def page(name: str, device: str, suite: Any, comparison: dict[str, Any]) -> Iterator[str]:  # noqa: ANN401
@@ -170,6 +165,7 @@ def page(name: str, device: str, suite: Any, comparison: dict[str, Any]) -> Iter
         ("Figures", list(gpu_suite.table(figures, []))),
         ("Beside what bounds them", list(gpu_suite.table([], [], comparison["ceilings"]))),
         ("Beside PyTorch", list(gpu_suite.table([], comparison.get("torch") or []))),
+        ("Beside other programs", comparison.get("checks") or []),
         ("Without a figure", list(gpu_suite.table([row for row in rows if "figure" not in row], []))),
         ("Not measured yet: call the command again", missing),
         ("Ended early", [text for text in (comparison["ended"], comparison.get("torch_ended")) if text]),
@@ -186,7 +182,7 @@ def run_step(name: str, folder: Path, limit: float) -> int:
     known = gpu_suite.catalogued(device)
     folder.mkdir(parents=True, exist_ok=True)
     try:
-        kept_back = gpu_suite.COMPARISON_SECONDS if step.compares else 0.0
+        kept_back = step.kept_back_seconds - gpu_suite.ENDING_SECONDS
         ended = measure_rest(folder, suite, ends_at - time.monotonic() - kept_back)
         found = recorded(folder)
         rows = [gpu_suite.row(*item, known and known["id"]) for item in found.items()]
@@ -194,17 +190,22 @@ def run_step(name: str, folder: Path, limit: float) -> int:
         comparison |= {"benchmarks": rows, "ceilings": gpu_suite.ceilings(found, known)}
         gpu_suite.write_comparison(folder, comparison)
         if step.compares:
-            pairs, torch_ended = gpu_suite.against_torch(folder, list(found), ends_at - time.monotonic())
+            left = ends_at - time.monotonic() - (gpu_checks.SECONDS if step.diagnoses else 0.0)
+            pairs, torch_ended = gpu_suite.against_torch(folder, list(found), left)
             comparison |= {"torch": pairs, "torch_ended": torch_ended}
             gpu_suite.write_comparison(folder, comparison)
             comparison["torch"] = gpu_suite.verdicts(pairs)
+            gpu_suite.write_comparison(folder, comparison)
+        if step.diagnoses:
+            gpu_checks.diagnose(folder, ends_at - time.monotonic())
+            comparison["checks"] = list(gpu_checks.lines(folder))
             gpu_suite.write_comparison(folder, comparison)
         text = "\n".join(page(name, device, suite, comparison)) + "\n"
         (folder / "page.md").write_text(text)
     finally:
         print(f"all of it is in {gpu_suite.archived(folder)}")
     print(text)
-    return int(not is_whole(suite, comparison))
+    return int(not is_whole(suite, comparison) or (step.diagnoses and not gpu_checks.is_sound(folder)))
 
 
 def is_whole(suite: Any, comparison: dict[str, Any]) -> bool:  # noqa: ANN401

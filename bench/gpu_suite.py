@@ -198,18 +198,23 @@ def figure_of(record: Any) -> float:  # noqa: ANN401
 
 def row(name: str, repeats: list[Any], device: str | None) -> dict[str, Any]:
     """One benchmark: its figure over the repeats, their spread, its place in the window."""
-    benchmark = repeats[0].benchmark
     measured = [repeat for repeat in repeats if repeat.status == "ok"]
     if not measured:
         failure = repeats[0].failure
         return {"name": name, "status": repeats[0].status, "detail": f"{failure.reason}: {failure.detail}"}
+    benchmark = measured[-1].benchmark
     beside = {}
     for repeat in measured:
+        if repeat.benchmark != benchmark:
+            continue  # of a larger size, before memory became short
         beside.setdefault(repeat.repeat, []).append(figure_of(repeat))
     # If accelerators measured at once, the slowest counts for the node.
     figures = [(min if benchmark.direction == "higher" else max)(each) for each in beside.values()]
     figure = median(figures)
     place, window = against_window(benchmark, figure, device)
+    reduced = next((gap.detail for gap in measured[-1].gaps if gap.code == "reduced-size"), None)
+    if reduced:
+        place = f"smaller than asked for: {reduced}"
     return {
         "name": name,
         "status": "ok" if len(measured) == len(repeats) else "some repeats failed",

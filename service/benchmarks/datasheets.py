@@ -42,9 +42,17 @@ def match_row(part: NodeAccelerator, rows: Iterable[CatalogDocument]) -> Catalog
     """Returns the catalog row of a part, or None.
 
     Name or alias must match. One name is sold with different memory and power, so both have to agree if both
-    sides know them.
+    sides know them. A slice has no row.
     """
+    if part.mig_profile is not MISSING:
+        return None
     return next((row for row in rows if part.name in _list_names(row) and _is_compatible(part, row)), None)
+
+
+def find_whole_row(part: NodeAccelerator, rows: Iterable[CatalogDocument]) -> CatalogDocument | None:
+    """Returns the catalog row of the device that a slice is a part of, by its name alone, or None."""
+    name = part.name.partition(" MIG ")[0]
+    return next((row for row in rows if name in _list_names(row)), None)
 
 
 def _list_names(row: CatalogDocument) -> set[str]:

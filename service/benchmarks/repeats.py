@@ -30,7 +30,10 @@ def compute_figures(rows: Sequence[BenchmarkResultRow]) -> list[dict[str, Any]]:
     """Computes the figure of each benchmark from the counted results of a run."""
     by_benchmark: dict[str, list[BenchmarkResultRow]] = {}
     for row in select_slowest(select_latest_attempt(rows)):
-        by_benchmark.setdefault(row.benchmark, []).append(row)
+        repeats = by_benchmark.setdefault(row.benchmark, [])
+        if repeats and repeats[-1].work_sha256 != row.work_sha256:
+            repeats.clear()  # the device had less room for this repeat, and its figure is another one
+        repeats.append(row)
     return [
         {
             "benchmark": name,

@@ -54,7 +54,7 @@ from service.nodes import service as nodes
 from service.protocol.canonical import compute_digest
 from service.protocol.leases import LeaseCompletion, LeaseCompletionRequest
 from service.protocol.results import BenchmarkResultReceipt, BenchmarkResultReport, content_sha256
-from service.protocol.suites import BenchmarkSuite
+from service.protocol.suites import Benchmark, BenchmarkSuite
 
 __all__ = [
     "LastFigure",
@@ -297,7 +297,7 @@ def _check_run(run: BenchmarkRunRow, result: BenchmarkResultReport) -> None:
         "suite_version": suite.version,
         "device": suite.device,
         "seed": run.seed,
-        "benchmark": benchmark,
+        "benchmark": benchmark and _find_asked_size(benchmark, result.benchmark),
         "repeat": min(result.repeat, benchmark.repeats) if benchmark else result.repeat,
     }
     errors = [
@@ -307,6 +307,11 @@ def _check_run(run: BenchmarkRunRow, result: BenchmarkResultReport) -> None:
     ]
     if errors:
         raise NotAsAsked("", *errors)
+
+
+def _find_asked_size(benchmark: Benchmark, measured: Benchmark) -> Benchmark:
+    """Returns the benchmark of a run, or that smaller size of it which a node has measured."""
+    return measured if measured in benchmark.list_sizes() else benchmark
 
 
 def _resolve_hardware(

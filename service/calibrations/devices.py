@@ -1,11 +1,12 @@
 """Matching of a measured node to a device of the catalog, and the scope of its figures."""
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from pydantic import MISSING
 
-from service.benchmarks.datasheets import match_row
+from service.benchmarks.datasheets import find_whole_row, match_row
 from service.calibrations.fitting import FittedDevice
 from service.planning.hardware.calibration import Calibration
 from service.planning.hardware.calibration.measured import MeasuredScope
@@ -17,6 +18,7 @@ from service.protocol.nodes import NodeInventory
 
 CatalogDocument = Mapping[str, Any]
 _DRIVER = "driver"
+_NO_ID = re.compile(r"[^a-z0-9._-]")
 _FORMATS = frozenset(NumberFormat)
 
 
@@ -43,6 +45,10 @@ def resolve_device(
     row = match_row(part, catalog.accelerators)
     limit = None if part.power_limit_watts is MISSING else part.power_limit_watts
     scope = MeasuredScope("cuda", node_id, None, None, limit, parse_driver_major(inventory))
+    if part.mig_profile is not MISSING:
+        scope = scope._replace(
+            accelerator_id=_name_slice(part.mig_profile, find_whole_row(part, catalog.accelerators))
+        )
     if row is None:
         return MeasuredDevice(scope, FittedDevice(reference, power_limit_watts=limit))
     scope = scope._replace(accelerator_id=row["id"], generation=row.get("generation"))
@@ -50,6 +56,11 @@ def resolve_device(
         scope,
         FittedDevice(reference, _build_accelerator(row), limit, *_resolve_links(part, row, catalog.links)),
     )
+
+
+def _name_slice(profile: str, whole: CatalogDocument | None) -> str:
+    """Returns the id of a slice. No row of the catalog has it, so that no other device reads its figures."""
+    return _NO_ID.sub("-", f"{whole['id'] if whole else 'unknown'}-mig-{profile}".lower())
 
 
 def parse_driver_major(inventory: NodeInventory) -> int | None:

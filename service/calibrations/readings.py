@@ -45,15 +45,26 @@ class _BenchmarkKey(NamedTuple):
 def build_observations(
     rows: Sequence[BenchmarkResultRow], suites: Mapping[str, BenchmarkSuite]
 ) -> Iterator[BenchmarkObservation]:
-    """Yields the observations of one device from its results in order of receipt, by suite of each run."""
+    """Yields the observations of one device from its results in order of receipt, by suite of each run.
+
+    Of a benchmark whose size was reduced in some of the runs, those of the largest size count.
+    """
     groups: dict[_BenchmarkKey, dict[str, list[BenchmarkResultRow]]] = {}
     for row in rows:
         runs = groups.setdefault(_BenchmarkKey(row.benchmark, row.work_sha256, row.metric), {})
         runs.setdefault(row.run_id, []).append(row)
+    measured: dict[tuple[str, str], dict[int, list[BenchmarkObservation]]] = {}
     for key, runs in groups.items():
         benchmark = suites[next(reversed(runs))].find_benchmark(key.benchmark)
         if benchmark is not None:
-            yield _build_observation(benchmark, dict(list(runs.items())[-RUNS_READ:]))
+            sizes = benchmark.map_sizes()
+            halvings = list(sizes).index(key.work_sha256) if key.work_sha256 in sizes else 0
+            size = sizes.get(key.work_sha256, benchmark)
+            one = _build_observation(size, dict(list(runs.items())[-RUNS_READ:]))
+            by_size = measured.setdefault((key.benchmark, key.metric), {})
+            by_size.setdefault(halvings, []).append(one)
+    for by_size in measured.values():
+        yield from by_size[min(by_size)]
 
 
 def _build_observation(

@@ -161,6 +161,8 @@ class NodeAccelerator(ProtocolMessage):
     """Compute mode: the processes that may use the device at a time."""
     mig_mode: bool | MISSING = MISSING
     """True if the device is partitioned."""
+    mig_profile: SingleLine | MISSING = MISSING
+    """Profile of a slice of a partitioned device, such as `1g.10gb`; absent of a whole device."""
     ecc_mode: bool | MISSING = MISSING
     """True if errors of the memory are corrected."""
     pcie_generation_maximum: PositiveInt53 | MISSING = MISSING

@@ -5,7 +5,7 @@ nothing else.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from importlib.resources import files
 from statistics import median
@@ -14,6 +14,7 @@ from typing import Annotated, Literal, TypeAlias, TypeVar
 from pydantic import MISSING, Field, model_validator
 
 from service.protocol.base import AboveZero, Name, PositiveInt53, ProtocolMessage, Seconds, SingleLine
+from service.protocol.canonical import compute_digest
 from service.protocol.nodes import DeviceKind
 from service.protocol.work import BenchmarkWork
 
@@ -22,6 +23,8 @@ MetricDirection: TypeAlias = Literal["higher", "lower"]
 
 SUITE_FORM = 2
 """Newest form of suites, with all kinds of work and all of their parameters. The first release read 1."""
+LEAST_FLOPS = 2**34
+"""FLOP below which arithmetic may not bound a smaller size: those of a product of 2048 x 2048 x 2048."""
 PREPARING_SECONDS: dict[DeviceKind, float] = {"cpu": 1.0, "cuda": 5.0}
 """Time to start a process, make its data and check its result: assumed, of an otherwise idle machine."""
 
@@ -97,6 +100,28 @@ class Benchmark(ProtocolMessage):
         if not isinstance(self.work, kind):
             raise TypeError(f"{self.name} is no {kind.__name__}")
         return self.work
+
+    def list_sizes(self) -> Iterator["Benchmark"]:
+        """Yields the benchmark, then the smaller ones that stand in for it where a device has no room.
+
+        What bounds the work stays the same, as far as the work alone tells. Published windows are of the full
+        size, so that a smaller one has none.
+        """
+        size = self
+        while True:
+            yield size
+            work = size.work.halve()
+            if work is None or not self._is_bounded_alike(work):
+                return
+            size = self.model_copy(update={"work": work, "windows": []})
+
+    def _is_bounded_alike(self, work: BenchmarkWork) -> bool:
+        is_arithmetic = work.kernel_bound == "arithmetic" and not work.is_memory_bound(self.metric)
+        return not is_arithmetic or work.count_work().flops >= LEAST_FLOPS
+
+    def map_sizes(self) -> dict[str, "Benchmark"]:
+        """Returns the sizes of :meth:`list_sizes`, in their order, by the digest of their work."""
+        return {compute_digest(size.work): size for size in self.list_sizes()}
 
     def compute_figure(self, samples: Sequence[float], *, inner_iterations: int) -> float:
         """Returns the figure of samples: seconds of ``inner_iterations`` executions each, or readings.

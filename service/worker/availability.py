@@ -1,5 +1,6 @@
 """Rules of an operator for a shared host: hours of measuring, seconds of a day, nobody else on its GPUs."""
 
+import logging
 import re
 import threading
 import time
@@ -7,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from datetime import time as time_of_day
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from service.protocol.base import FiniteNumber, ProtocolMessage, SingleLine
 from service.worker import nvml
@@ -19,8 +20,14 @@ from service.worker.state_directory import StateDirectory
 POLL_SECONDS = 1.0
 """Seconds between looks at the clock and at the device."""
 SAVE_SECONDS = 30.0
-ANSWER_SECONDS = 2.0
-"""Seconds in which the driver has to say who uses the device. Silence is no leave to measure."""
+ANSWER_SECONDS = 1.5
+"""Seconds in which the driver has to say who uses the device. Silence is no leave to measure.
+
+A wait and two looks take 4 s at most, so that the device is given back within 5.
+"""
+UNLISTED_BYTES = 2**30
+"""Memory in use by no listed process above which somebody else holds the device: several contexts' worth."""
+_logger = logging.getLogger(__name__)
 _WINDOW = re.compile(r"(?:[01]\d|2[0-3]):[0-5]\d-(?:[01]\d|2[0-3]):[0-5]\d")
 
 ListProcesses = Callable[[], frozenset[int]]
@@ -71,19 +78,40 @@ def parse_windows(text: str) -> tuple[DailyWindow, ...]:
 def list_device_processes() -> frozenset[int]:
     """Returns the ids of the processes that compute on any accelerator of the host.
 
+    In a container NVML lists no process of another container. An accelerator with more memory in use than its
+    listed processes hold adds a negative id: that of a process which is not listed.
+
     Raises:
         Unsupported: The driver does not tell.
     """
+    found: set[int] = set()
     with nvml.open_nvml() as bindings:
         try:
-            handles = [nvml.get_handle(bindings, index) for index in range(bindings.nvmlDeviceGetCount())]
-            return frozenset(
-                process.pid
-                for handle in handles
-                for process in bindings.nvmlDeviceGetComputeRunningProcesses(handle)
-            )
+            for index in range(nvml.count_units(bindings)):
+                handle = nvml.get_handle(bindings, index)
+                # Read first, so that what a listed process allocates meanwhile is not taken for another's.
+                used = _read_used_bytes(bindings, handle)
+                processes = bindings.nvmlDeviceGetComputeRunningProcesses(handle)
+                found.update(process.pid for process in processes)
+                if used - _sum_held_bytes(processes, used) > UNLISTED_BYTES:
+                    found.add(-1 - index)
         except bindings.NVMLError as error:
             raise Unsupported(f"NVML: {error}") from None
+    return frozenset(found)
+
+
+def _read_used_bytes(bindings: Any, handle: Any) -> int:  # noqa: ANN401
+    """Returns the memory in use by processes, without what the driver reserves; 0 if it is unknown."""
+    try:
+        return int(bindings.nvmlDeviceGetMemoryInfo(handle, bindings.nvmlMemory_v2).used)
+    except (bindings.NVMLError, AttributeError):
+        return 0
+
+
+def _sum_held_bytes(processes: Sequence[Any], used: int) -> int:
+    """Sums the memory of processes; all that is in use where the driver does not tell that of each."""
+    held = [process.usedGpuMemory for process in processes]
+    return used if None in held else sum(held)
 
 
 class Availability:
@@ -138,6 +166,11 @@ class Availability:
         finally:
             over.set()
             watch.join(POLL_SECONDS + ANSWER_SECONDS)
+            if self._list_processes is not None and not self._lists_own:
+                _logger.warning(
+                    "NVML has listed no process of this worker, as in some containers: processes of others "
+                    "are counted, and those that it does not list are seen by their memory alone"
+                )
 
     def _watch(
         self, interrupt: InterruptSignal, list_own: Callable[[], frozenset[int]], over: threading.Event
@@ -148,7 +181,9 @@ class Availability:
             is_over = over.wait(POLL_SECONDS)
             passed, counted = time.monotonic() - counted, time.monotonic()
             use = self._add_use(use, passed)
+            # Looked at twice: a process of this worker may have begun or ended during the first look.
             obstacle = None if is_over else self._find_while_measuring(use, list_own())
+            obstacle = obstacle and self._find_while_measuring(use, list_own())
             if is_over or obstacle or counted - saved > SAVE_SECONDS:
                 self._home.save_state(use)
                 saved = counted

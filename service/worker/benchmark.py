@@ -14,6 +14,15 @@ class Unsupported(Exception):
     """The device or its libraries cannot run this benchmark; the message names the missing part."""
 
 
+class NoRoom(Unsupported):
+    """The free memory of the device does not hold the data of this benchmark; it may hold fewer."""
+
+    def __init__(self, text: str, uncached_bytes: int) -> None:
+        """``uncached_bytes`` is the least size of data that the cache of the device does not speed up."""
+        super().__init__(text)
+        self.uncached_bytes = uncached_bytes
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasurementFacts:
     """Facts about the execution of a benchmark, for its record."""

@@ -23,11 +23,15 @@ _PR_SET_PDEATHSIG = 1
 
 def measure_task(given: bytes, words: list[str]) -> bytes:
     """Measures a task given as JSON and returns its record; a word names a rendezvous with other tasks."""
+    task = RepeatTask.model_validate_json(given)
+    if task.device == "cuda":
+        # Checks multiply small pieces, for which threads of OpenBLAS wait longer than they work.
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     # Libraries of the device take seconds to import, or fail; the worker itself must not.
     from service.worker.measure import measure_repeat  # noqa: PLC0415
 
     together = RendezvousClient(words[0]) if words else None
-    return measure_repeat(RepeatTask.model_validate_json(given), together=together).to_json()
+    return measure_repeat(task, together=together).to_json()
 
 
 def list_devices(_: bytes, words: list[str]) -> bytes:

@@ -10,6 +10,7 @@ import os
 import platform
 import re
 from importlib import metadata
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,10 @@ DISTRIBUTIONS = {
     "nvidia-ml-py": "nvidia-ml-py",
     "nvmath-python": "nvmath-python",
 }
+CUDA_MEMBERS = ("multiprocessor_count", "l2_bytes", "numa_node")
+CudaAnswer = dict[str, int] | str
+"""Attributes that NVML does not know, or the reason that CUDA does not tell them."""
+OF_WHOLE_DEVICE = ("power_", "memory_bus_bits", "nvlink_count")
 COMPUTE_MODES = {0: "default", 1: "exclusive-thread", 2: "prohibited", 3: "exclusive-process"}
 
 
@@ -50,11 +55,14 @@ def collect_inventory(device: DeviceKind, *, root: Path = Path("/")) -> NodeInve
         except metadata.PackageNotFoundError:
             continue
     if device == "cuda":
+        known = _read_all_cuda_attributes()
         with nvml.open_nvml() as bindings:
             software += _list_driver_software(bindings)
-            for index in range(bindings.nvmlDeviceGetCount()):
-                answers = nvml.NvmlAnswers(bindings, f"/accelerators/{index}")
-                accelerators.append(_build_accelerator(answers, index))
+            for index, by_cuda in enumerate(known):
+                unit = nvml.find_unit(bindings, index)
+                withheld = OF_WHOLE_DEVICE if unit.is_slice else ()
+                answers = nvml.NvmlAnswers(bindings, f"/accelerators/{index}", withheld=withheld)
+                accelerators.append(_build_accelerator(answers, index, unit, by_cuda))
                 gaps += answers.gaps
     return NodeInventory(
         device=device, host=_build_host(root, gaps), accelerators=accelerators, software=software, gaps=gaps
@@ -69,8 +77,11 @@ def _list_driver_software(bindings: Any) -> list[NodeSoftware]:  # noqa: ANN401
     ]
 
 
-def _build_accelerator(answers: nvml.NvmlAnswers, index: int) -> NodeAccelerator:
-    n, handle = answers.nvml, nvml.get_handle(answers.nvml, index)
+def _build_accelerator(
+    answers: nvml.NvmlAnswers, index: int, unit: nvml.DeviceUnit, asked: CudaAnswer
+) -> NodeAccelerator:
+    """Builds an accelerator; what a slice does not have of its own is that of the whole device, or a gap."""
+    n, handle = answers.nvml, unit.whole
 
     def query_nvml(member: str, name: str, *arguments: Any) -> Any:  # noqa: ANN401
         return answers.query_member(member, lambda: getattr(n, name)(handle, *arguments))
@@ -84,18 +95,19 @@ def _build_accelerator(answers: nvml.NvmlAnswers, index: int) -> NodeAccelerator
         return MISSING if megahertz is MISSING else megahertz * HZ_PER_MHZ
 
     pci = query_nvml("pci_bus_id", "nvmlDeviceGetPciInfo")
-    memory = query_nvml("memory_bytes", "nvmlDeviceGetMemoryInfo")
+    memory = answers.query_member("memory_bytes", lambda: n.nvmlDeviceGetMemoryInfo(unit.handle))
     limits = query_nvml("power_limit_minimum_watts", "nvmlDeviceGetPowerManagementLimitConstraints")
     capability = query_nvml("compute_capability", "nvmlDeviceGetCudaComputeCapability")
     mode = query_nvml("compute_mode", "nvmlDeviceGetComputeMode")
     mig = query_nvml("mig_mode", "nvmlDeviceGetMigMode")
     ecc = query_nvml("ecc_mode", "nvmlDeviceGetCurrentEccMode")
     persistence = query_nvml("persistence_mode", "nvmlDeviceGetPersistenceMode")
-    by_cuda = _read_cuda_attributes(answers, index)
+    by_cuda = _record_cuda_gaps(answers, asked)
+    profile = _read_profile(n, unit) if unit.is_slice else None
     return NodeAccelerator(
         index=index,
-        uuid_sha256=hashlib.sha256(nvml.decode_text(n.nvmlDeviceGetUUID(handle)).encode()).hexdigest(),
-        name=nvml.decode_text(n.nvmlDeviceGetName(handle)),
+        uuid_sha256=hashlib.sha256(nvml.decode_text(n.nvmlDeviceGetUUID(unit.handle)).encode()).hexdigest(),
+        name=nvml.decode_text(n.nvmlDeviceGetName(handle)) + (f" MIG {profile}" if profile else ""),
         pci_bus_id=MISSING if pci is MISSING else nvml.decode_text(pci.busId),
         pci_device_id=MISSING if pci is MISSING else f"{pci.pciDeviceId:08x}",
         pci_subsystem_id=MISSING if pci is MISSING else f"{pci.pciSubSystemId:08x}",
@@ -126,6 +138,7 @@ def _build_accelerator(answers: nvml.NvmlAnswers, index: int) -> NodeAccelerator
         persistence_mode=MISSING if persistence is MISSING else bool(persistence),
         compute_mode=MISSING if mode is MISSING else COMPUTE_MODES.get(mode, str(mode)),
         mig_mode=MISSING if mig is MISSING else bool(mig[0]),
+        mig_profile=profile or MISSING,
         ecc_mode=MISSING if ecc is MISSING else bool(ecc),
         pcie_generation_maximum=_to_positive(
             query_nvml("pcie_generation_maximum", "nvmlDeviceGetMaxPcieLinkGeneration")
@@ -136,20 +149,49 @@ def _build_accelerator(answers: nvml.NvmlAnswers, index: int) -> NodeAccelerator
     )
 
 
-def _read_cuda_attributes(answers: nvml.NvmlAnswers, index: int) -> dict[str, int]:
-    """Reads attributes that NVML does not know, without creating a CUDA context."""
-    members = ("multiprocessor_count", "l2_bytes", "numa_node")
+def _read_all_cuda_attributes() -> list[CudaAnswer]:
+    """Returns the attributes of each accelerator that NVML does not know.
+
+    A process of CUDA sees one slice alone, so that a host with slices takes a process for each.
+    """
+    with nvml.open_nvml() as bindings:
+        count, is_apart = nvml.count_units(bindings), nvml.has_slices(bindings)
+    if not is_apart:
+        return [_read_cuda_attributes(index) for index in range(count)]
+    with get_context("fork").Pool(1, maxtasksperchild=1) as pool:
+        return pool.map(_read_cuda_attributes, range(count), chunksize=1)
+
+
+def _read_cuda_attributes(index: int) -> CudaAnswer:
+    """Reads attributes without creating a CUDA context; returns the reason if there are none."""
     try:
         device = importlib.import_module("service.worker.cuda.device")
         found: dict[str, int] = device.attributes(index)
     except (Unsupported, RuntimeError) as error:
-        for member in members:
-            answers.record_gap(member, "no-cuda", str(error))
-        return {}
-    for member in members:
-        if member not in found:
-            answers.record_gap(member, "not-supported", "unknown to the CUDA driver")
+        return str(error)
     return found
+
+
+def _record_cuda_gaps(answers: nvml.NvmlAnswers, asked: CudaAnswer) -> dict[str, int]:
+    """Returns what CUDA said, and records a gap for each member that it did not know."""
+    for member in CUDA_MEMBERS:
+        if isinstance(asked, str):
+            answers.record_gap(member, "no-cuda", asked)
+        elif member not in asked:
+            answers.record_gap(member, "not-supported", "unknown to the CUDA driver")
+    return {} if isinstance(asked, str) else asked
+
+
+def _read_profile(bindings: Any, unit: nvml.DeviceUnit) -> str:  # noqa: ANN401
+    """Returns the profile of a slice, such as 1g.10gb, from its name or else from its parts."""
+    name = nvml.decode_text(bindings.nvmlDeviceGetName(unit.handle))
+    _, _, named = name.partition("MIG ")
+    if named:
+        return named.strip()
+    parts = bindings.nvmlDeviceGetAttributes_v2(unit.handle)
+    computes, slices = parts.computeInstanceSliceCount, parts.gpuInstanceSliceCount
+    share = "" if computes == slices else f"{computes}c."
+    return f"{share}{slices}g.{round(parts.memorySizeMB / 1024)}gb"
 
 
 def _count_nvlinks(answers: nvml.NvmlAnswers, handle: Any) -> "int | MISSING":  # noqa: ANN401

@@ -101,7 +101,7 @@ def _build_summary(
     run: SuiteRun, began: datetime, listed: NodeInventory, results: list[BenchmarkResultReport]
 ) -> dict[str, Any]:
     benchmarks = [
-        _build_entry(benchmark, [result for result in results if result.benchmark == benchmark])
+        _build_entry(benchmark, [result for result in results if result.benchmark.name == benchmark.name])
         for benchmark in run.suite.benchmarks
     ]
     return {
@@ -123,7 +123,7 @@ def _build_entry(benchmark: Benchmark, results: list[BenchmarkResultReport]) -> 
         "metric": benchmark.metric,
         "direction": benchmark.direction,
         "formula": benchmark.formula,
-        "work": benchmark.work.model_dump(mode="json"),
+        "work": (results[-1].benchmark if results else benchmark).work.model_dump(mode="json"),
         "repeats": [_build_repeat(benchmark, result) for result in results],
     }
     by_repeat: dict[int, list[BenchmarkResultReport]] = {}

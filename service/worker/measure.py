@@ -21,7 +21,7 @@ from service.protocol.results import (
     DiscardedSamples,
     MeasurementFailure,
 )
-from service.protocol.suites import BenchmarkSampling
+from service.protocol.suites import Benchmark, BenchmarkSampling
 from service.worker.benchmark import (
     BenchmarkPreparer,
     MeasurementFacts,
@@ -41,6 +41,7 @@ from service.worker.sampling import (
     take_samples,
     warm_up,
 )
+from service.worker.sizing import prepare_largest
 from service.worker.task import RepeatTask
 
 ENVIRONMENT = (
@@ -147,7 +148,7 @@ def measure_repeat(
         together: Rendezvous with the processes that measure the same at the same time.
     """
     started_at, started = datetime.now(UTC), time.monotonic()
-    notes = _RecordNotes()
+    notes = _RecordNotes(task.benchmark)
     measurement: BenchmarkMeasurement | None = None
     failure: MeasurementFailure | None = None
     status: Literal["ok", "failed", "unsupported"] = "ok"
@@ -160,7 +161,7 @@ def measure_repeat(
         status = "unsupported" if isinstance(error, Unsupported) and not is_lost else "failed"
         failure = _build_failure(error, is_lost=is_lost)
     return BenchmarkResultReport(
-        **dict(task),
+        **{**dict(task), "benchmark": notes.benchmark},
         result_id=generate_uuid7(),
         started_at=started_at,
         finished_at=datetime.now(UTC),
@@ -179,6 +180,8 @@ def measure_repeat(
 class _RecordNotes:
     """Members of a record besides the measurement, also recorded after a failure."""
 
+    benchmark: Benchmark
+    """Benchmark as it was measured: that of the task, or a smaller size of it."""
     software: list[NodeSoftware] = field(default_factory=list)
     gaps: list[NodeGap] = field(default_factory=list)
 
@@ -190,7 +193,11 @@ def _run_benchmark(
     if kind not in device.prepare:
         raise Unsupported(f"{kind} is not measured on {task.device}")
     index = _get_index(task)
-    with device.prepare[kind](task.benchmark, task.seed, index) as prepared:
+    # Devices that measure together measure the same.
+    sizes = [task.benchmark] if together is not None else task.benchmark.list_sizes()
+    with prepare_largest(device.prepare[kind], sizes, task.seed, index) as (size, prepared, gaps):
+        notes.benchmark = size
+        notes.gaps += gaps
         notes.software += prepared.facts.software
         notes.gaps += prepared.facts.gaps
         if isinstance(prepared, TimedBenchmark):

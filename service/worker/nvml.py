@@ -1,9 +1,10 @@
 """Device data as the driver reports them. An unreported value is a gap, never a 0."""
 
 import importlib
+import itertools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from pydantic import MISSING
 
@@ -31,12 +32,73 @@ def open_nvml() -> Iterator[Any]:
         nvml.nvmlShutdown()
 
 
-def get_handle(nvml: Any, index: int) -> Any:  # noqa: ANN401
-    """Returns the handle of the accelerator at an index; raises :class:`Unsupported` if it is gone."""
+class DeviceUnit(NamedTuple):
+    """An accelerator, or a slice of one that is divided (MIG): measured by itself."""
+
+    handle: Any
+    whole: Any
+    """Handle of the accelerator that the slice is a part of, or the same handle."""
+    is_divided: bool
+
+    @property
+    def is_slice(self) -> bool:
+        """True for a slice."""
+        return self.handle is not self.whole
+
+
+def list_units(nvml: Any) -> Iterator[DeviceUnit | Exception]:  # noqa: ANN401
+    """Yields what can be measured in the order of the inventory: slices take the place of their accelerator.
+
+    An accelerator that does not answer is the error that it gave instead.
+    """
+    for index in range(int(nvml.nvmlDeviceGetCount())):
+        try:
+            whole = nvml.nvmlDeviceGetHandleByIndex(index)
+        except nvml.NVMLError as error:
+            yield error
+            continue
+        is_divided = _is_divided(nvml, whole)
+        slices = list(_list_slices(nvml, whole)) if is_divided else []
+        for handle in slices or [whole]:
+            yield DeviceUnit(handle, whole, is_divided)
+
+
+def _is_divided(nvml: Any, whole: Any) -> bool:  # noqa: ANN401
     try:
-        return nvml.nvmlDeviceGetHandleByIndex(index)
-    except nvml.NVMLError as error:
-        raise Unsupported(f"accelerator {index}: {error}") from None
+        return bool(nvml.nvmlDeviceGetMigMode(whole)[0])
+    except (nvml.NVMLError, AttributeError):
+        return False
+
+
+def _list_slices(nvml: Any, whole: Any) -> Iterator[Any]:  # noqa: ANN401
+    for place in range(int(nvml.nvmlDeviceGetMaxMigDeviceCount(whole))):
+        try:
+            yield nvml.nvmlDeviceGetMigDeviceHandleByIndex(whole, place)
+        except nvml.NVMLError:  # a place without a slice
+            continue
+
+
+def find_unit(nvml: Any, index: int) -> DeviceUnit:  # noqa: ANN401
+    """Returns the unit at an index of the inventory; raises :class:`Unsupported` if it is gone."""
+    found = next(itertools.islice(list_units(nvml), index, None), None)
+    if isinstance(found, DeviceUnit):
+        return found
+    raise Unsupported(f"accelerator {index}: {found or 'it does not exist'}")
+
+
+def get_handle(nvml: Any, index: int) -> Any:  # noqa: ANN401
+    """Returns the handle of an accelerator or slice; raises :class:`Unsupported` if it is gone."""
+    return find_unit(nvml, index).handle
+
+
+def count_units(nvml: Any) -> int:  # noqa: ANN401
+    """Counts the accelerators, or slices in their place."""
+    return sum(1 for _ in list_units(nvml))
+
+
+def has_slices(nvml: Any) -> bool:  # noqa: ANN401
+    """Returns true on a host of which an accelerator is divided into slices."""
+    return any(isinstance(unit, DeviceUnit) and unit.is_slice for unit in list_units(nvml))
 
 
 def is_device_lost(index: int | None) -> bool:
@@ -45,10 +107,12 @@ def is_device_lost(index: int | None) -> bool:
         return False
     try:
         with open_nvml() as nvml:
+            unit = next(itertools.islice(list_units(nvml), index, None), None)
             try:
-                nvml.nvmlDeviceGetTemperature(
-                    nvml.nvmlDeviceGetHandleByIndex(index), nvml.NVML_TEMPERATURE_GPU
-                )
+                if isinstance(unit, DeviceUnit):
+                    nvml.nvmlDeviceGetTemperature(unit.whole, nvml.NVML_TEMPERATURE_GPU)
+                elif unit is not None:
+                    raise unit
             except nvml.NVMLError as error:
                 return bool(error.value == nvml.NVML_ERROR_GPU_IS_LOST)
     except Unsupported:
@@ -64,9 +128,11 @@ def decode_text(value: str | bytes) -> str:
 class NvmlAnswers:
     """Queries NVML, and records a gap for each query without an answer."""
 
-    def __init__(self, nvml: Any, at: str) -> None:  # noqa: ANN401
+    def __init__(self, nvml: Any, at: str, *, withheld: tuple[str, ...] = ()) -> None:  # noqa: ANN401
+        """``withheld`` are beginnings of members that a whole device has, and a slice has not."""
         self.nvml = nvml
         self.at = at
+        self._withheld = withheld
         self._gaps: dict[str, NodeGap] = {}
         self._driver: str | None = None
 
@@ -82,6 +148,11 @@ class NvmlAnswers:
 
     def query_member(self, member: str, question: Callable[[], T]) -> T | MISSING:
         """Returns the answer to a query, or MISSING."""
+        if self._withheld and member.startswith(self._withheld):
+            self.record_gap(
+                member, "of-whole-device", "the device is divided, and this is not known of a slice"
+            )
+            return MISSING
         try:
             return question()
         except self.nvml.NVMLError as error:

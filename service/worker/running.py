@@ -30,7 +30,7 @@ from service.worker.task import RepeatTask
 INVENTORY_SECONDS = 60.0
 _MOST_INVENTORY_BYTES = 2**20
 _SAME = (
-    "benchmark", "suite_id", "suite_version", "run_id", "fencing_token", "attempt", "nonce", "node_id",
+    "suite_id", "suite_version", "run_id", "fencing_token", "attempt", "nonce", "node_id",
     "boot_id_sha256", "inventory_sha256", "seed", "repeat", "device",
     "accelerator_index", "concurrent_accelerators",
 )  # fmt: skip
@@ -137,13 +137,16 @@ def _run_repeats(
     interrupt: InterruptSignal,
     board: WorkerStatus,
 ) -> Iterator[tuple[list[BenchmarkResultReport], bool]]:
+    size = benchmark
     for repeat in range(1, benchmark.repeats + 1):
         interrupt.check()
         if children.is_stuck:
             raise WorkerError(STUCK)
         board.start_repeat(benchmark.name)
-        tasks = [run.build_task(benchmark, repeat, index) for index in run.list_indices(benchmark)]
+        tasks = [run.build_task(size, repeat, index) for index in run.list_indices(benchmark)]
         results = run_tasks(tasks, children, interrupt)
+        # What had no room for the first repeat is not tried again for the next.
+        size = results[0].benchmark
         status = select_slowest(results).status
         is_last = repeat == benchmark.repeats or status in _GIVES_UP
         _logger.info("%s, repeat %d of %d: %s", benchmark.name, repeat, benchmark.repeats, status)
@@ -224,7 +227,8 @@ def run_task(
     except ValidationError:
         status, failure = _explain_failure(task, ended)
         return _build_failed_result(task, begun, status, failure)
-    if any(getattr(result, name) != getattr(task, name) for name in _SAME):
+    is_asked = result.benchmark in task.benchmark.list_sizes()
+    if not is_asked or any(getattr(result, name) != getattr(task, name) for name in _SAME):
         return _build_failed_result(task, begun, "failed", MeasurementFailure(reason="WRONG_RECORD"))
     if result.failure is not MISSING and result.failure.error_output is MISSING and ended.error_output:
         said = result.failure.model_copy(update={"error_output": ended.error_output})

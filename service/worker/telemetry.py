@@ -28,6 +28,7 @@ JITTER = 0.5
 SHORTEST_ENERGY_SECONDS = 2.0
 """Least window of an energy: the counter moves about ten times a second (documentation of Zeus)."""
 
+OF_WHOLE_DEVICE = ("power_", "energy_")
 AT = "/measurement/telemetry"
 HZ_PER_MHZ = 1_000_000
 
@@ -96,7 +97,7 @@ def thermometer(index: int | None) -> Iterator[Callable[[], float | None]]:
     with ExitStack() as stack:
         try:
             bindings = stack.enter_context(nvml.open_nvml())
-            handle = None if index is None else nvml.get_handle(bindings, index)
+            handle = None if index is None else nvml.find_unit(bindings, index).whole
         except Unsupported:
             handle = None
 
@@ -114,15 +115,17 @@ def thermometer(index: int | None) -> Iterator[Callable[[], float | None]]:
 def _open_sampler(stack: ExitStack, index: int, period_seconds: float) -> "_TelemetrySampler | NodeGap":
     try:
         bindings = stack.enter_context(nvml.open_nvml())
-        return _TelemetrySampler(bindings, nvml.get_handle(bindings, index), period_seconds)
+        return _TelemetrySampler(bindings, nvml.find_unit(bindings, index), period_seconds)
     except Unsupported as error:
         return NodeGap(pointer=AT, code="no-nvml", detail=str(error)[:500])
 
 
 class _TelemetrySampler:
-    def __init__(self, bindings: Any, handle: Any, period_seconds: float) -> None:  # noqa: ANN401
-        self._nvml, self._handle, self._period = bindings, handle, period_seconds
-        self._answers = nvml.NvmlAnswers(bindings, AT)
+    def __init__(self, bindings: Any, unit: nvml.DeviceUnit, period_seconds: float) -> None:  # noqa: ANN401
+        # Clocks and heat of a slice are those of the whole device; its power is not.
+        self._nvml, self._handle, self._period = bindings, unit.whole, period_seconds
+        self._unit = unit
+        self._answers = nvml.NvmlAnswers(bindings, AT, withheld=OF_WHOLE_DEVICE if unit.is_slice else ())
         self._readings: dict[str, list[float]] = {}
         self._reasons = 0
         self._rounds = 0
@@ -279,7 +282,7 @@ class _TelemetrySampler:
 
     def _count_other_processes(self) -> "int | MISSING":
         found = self._answers.query_member(
-            "other_processes", lambda: self._nvml.nvmlDeviceGetComputeRunningProcesses(self._handle)
+            "other_processes", lambda: self._nvml.nvmlDeviceGetComputeRunningProcesses(self._unit.handle)
         )
         if found is MISSING:
             return MISSING

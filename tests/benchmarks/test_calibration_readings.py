@@ -11,14 +11,14 @@ from tests.benchmarks.planned import gemm
 SUITE = suite_of([("gemm.bf16", gemm(8192, 8192, 8192), "flops_per_second")])
 
 
-def row(run, figure, *, repeat=1, token=1, index=0, **conditions):
+def row(run, figure, *, repeat=1, token=1, index=0, work_sha256="w", **conditions):
     return SimpleNamespace(
         id=f"{run}-{token}-{repeat}-{index}",
         run_id=run,
         fencing_token=token,
         repeat=repeat,
         benchmark="gemm.bf16",
-        work_sha256="w",
+        work_sha256=work_sha256,
         metric="flops_per_second",
         figure=figure,
         conditions={"accelerator_index": index, **conditions},
@@ -28,6 +28,15 @@ def row(run, figure, *, repeat=1, token=1, index=0, **conditions):
 def observed(*rows):
     (found,) = build_observations(rows, dict.fromkeys({each.run_id for each in rows}, SUITE))
     return found
+
+
+def test_of_several_sizes_the_largest_counts():
+    full, smaller, smallest, *_ = SUITE.benchmarks[0].map_sizes()
+    reduced = [row("a", 5.0, work_sha256=smallest), row("b", 6.0, work_sha256=smaller)]
+    found = observed(*reduced)
+    assert (found.figures, found.work.m, found.work.n) == ((6.0,), 4096, 8192)
+    found = observed(*reduced, row("c", 7.0, work_sha256=full))
+    assert (found.figures, found.work.m) == ((7.0,), 8192)
 
 
 def test_of_a_run_the_middle_repeat_counts():

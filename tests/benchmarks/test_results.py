@@ -249,6 +249,20 @@ class TestRefused:
         result = BenchmarkResultReport.model_validate_json(json.dumps(document))
         assert refusal(nodes.put("a", result)) == (422, "NOT_AS_ASKED", ["/benchmark"])
 
+    def test_a_size_to_which_the_benchmark_does_not_go_down(self, nodes, lease):
+        document = json.loads(nodes.measured(1, "a", lease, benchmark=COPY).to_json())
+        for size, status in ((2**27, 200), (2**24, 200), (2**23, 422), (2**26 + 2**25, 422), (2**29, 422)):
+            document["benchmark"]["work"]["array_bytes"] = size
+            document["result_id"] = uuid(size)
+            result = BenchmarkResultReport.model_validate_json(json.dumps(document))
+            assert nodes.put("a", result).status_code == status, size
+        found = {each.work_sha256: each.figure for each in rows(nodes)}
+        sizes = SUITE.find_benchmark(COPY).map_sizes()
+        moved = {sha: 2 * sizes[sha].work.array_bytes for sha in found}
+        (seconds,) = {round(moved[sha] / figure, 9) for sha, figure in found.items()}
+        assert sorted(moved.values()) == [2**25, 2**28]
+        assert seconds == pytest.approx(0.003, rel=0.1)
+
     @pytest.mark.parametrize(("name", "samples"), [(POWER, {}), (GEMM, {"readings": [0.0]})])
     def test_samples_of_another_kind(self, nodes, lease, name, samples):
         result = nodes.measured(1, "a", lease, benchmark=name, **samples)

@@ -10,6 +10,7 @@ from service.benchmarks.validation.case import EarlierResults
 from service.benchmarks.validation.fleet import compute_baseline
 from service.benchmarks.validation.rules import validate_case
 from service.benchmarks.verdicts import ResultVerdict
+from service.protocol.nodes import NodeGap
 from service.protocol.results import BenchmarkResultReport
 from service.protocol.suites import shipped_suites
 from tests.benchmarks.cases import (
@@ -213,6 +214,12 @@ class TestConditions:
         assert found(capped) == {"conditions.power_capped": "accepted"}
         assert validate_case(capped).verdict is ResultVerdict.ACCEPTED
 
+    def test_a_smaller_size_is_a_label(self):
+        sound = case(COPY)
+        gap = NodeGap(pointer="/benchmark/work", code="reduced-size", detail="needs 9 bytes, 8 are free")
+        smaller = replace(sound, result=sound.result.model_copy(update={"gaps": [gap]}))
+        assert found(smaller) == {"conditions.reduced_size": "accepted"}
+
     @pytest.mark.parametrize(
         ("telemetry", "rule"),
         [
@@ -225,6 +232,7 @@ class TestConditions:
 
     def test_a_part_of_a_device_and_a_narrow_link(self):
         assert found(case(part={"mig_mode": True})) == {"conditions.partitioned": "evidence_only"}
+        assert found(case(part={"mig_mode": True, "mig_profile": "1g.10gb"})) == {}
         narrow = case(HOST_TO_DEVICE, rate=25e9, telemetry={"pcie_width": 8})
         assert found(narrow) == {"conditions.narrow_link": "evidence_only"}
         assert found(case(COPY, telemetry={"pcie_width": 8})) == {}

@@ -4,6 +4,7 @@ import os
 import threading
 import time
 from datetime import datetime, timedelta
+from types import SimpleNamespace
 
 import pynvml
 import pytest
@@ -113,6 +114,23 @@ class TestNeighbours:
         rules._list_processes = lambda: frozenset({501, 502, 503})
         assert code(rules.find_obstacle(OWN)) == "DEVICE_IN_USE"
 
+    def test_memory_of_nobody_is_somebody_elses_unless_own_processes_are_not_listed(self, home):
+        rules = Availability(home, list_processes=lambda: frozenset({-1}))
+        assert code(rules.find_obstacle()) == "DEVICE_IN_USE"
+        assert rules.find_obstacle(frozenset({11})) is None
+        rules._list_processes = lambda: frozenset({11, -1})
+        assert code(rules.find_obstacle(frozenset({11}))) == "DEVICE_IN_USE"
+
+    @pytest.mark.usefixtures("quick")
+    def test_a_process_that_begins_while_the_driver_answers_is_no_neighbour(self, home, caplog):
+        own = [frozenset(), *[frozenset({11})] * 1000]
+        rules = Availability(home, list_processes=lambda: frozenset({-1}))
+        interrupt = InterruptSignal()
+        with rules.guard(interrupt, lambda: own.pop(0)):
+            until(lambda: len(own) < 997)
+        interrupt.check()
+        assert "NVML has listed no process of this worker" in caplog.text
+
     def test_a_driver_that_does_not_say_is_no_leave(self, home, monkeypatch):
         def refuse():
             raise Unsupported("NVML: Driver Not Loaded")
@@ -127,6 +145,14 @@ class TestNeighbours:
     def test_processes_of_all_accelerators_are_listed(self, fake_nvml):  # noqa: F811
         fake_nvml.answers["nvmlDeviceGetCount"] = 2
         fake_nvml.answers["nvmlDeviceGetComputeRunningProcesses"] = EachDevice([[process()], [process(77)]])
+        assert list_device_processes() == {os.getpid(), 77}
+        # The second one holds 3 GiB more than its process has: somebody whom NVML does not list.
+        used = [SimpleNamespace(used=2**29), SimpleNamespace(used=5 * 2**30)]
+        fake_nvml.answers["nvmlDeviceGetMemoryInfo"] = EachDevice(used)
+        listed = EachDevice([[process(used=2**29)], [process(77, 2 * 2**30)]])
+        fake_nvml.answers["nvmlDeviceGetComputeRunningProcesses"] = listed
+        assert list_device_processes() == {os.getpid(), 77, -2}
+        listed[1] = [process(77)]  # whose memory the driver does not tell
         assert list_device_processes() == {os.getpid(), 77}
 
         def lost():

@@ -26,6 +26,7 @@ _THERMAL_REASONS: Final = frozenset({"sw-thermal", "hw-thermal", "hw-power-brake
 def check_conditions(case: ValidationCase) -> RuleOutcomes:
     """Checks data, throttling, clocks, other processes, errors of memory and the width of the link."""
     yield from _check_constant_data(case)
+    yield from _check_size(case)
     if not case.is_accelerator:
         return
     if case.telemetry is None:
@@ -50,6 +51,13 @@ def _check_constant_data(case: ValidationCase) -> RuleOutcomes:
     if is_constant:
         detail = "the data are not random: fewer bits flip than in use"
         yield RuleFinding("conditions.constant_data", ResultVerdict.EVIDENCE_ONLY, detail)
+
+
+def _check_size(case: ValidationCase) -> RuleOutcomes:
+    """``conditions.reduced_size``, a label: the figure is that of a smaller size than was asked for."""
+    for gap in case.result.gaps:
+        if gap.code == "reduced-size":
+            yield RuleFinding("conditions.reduced_size", ResultVerdict.ACCEPTED, gap.detail)
 
 
 def _check_throttled(case: ValidationCase, telemetry: DeviceTelemetry) -> RuleOutcomes:
@@ -119,7 +127,9 @@ def _check_memory_errors(telemetry: DeviceTelemetry) -> RuleOutcomes:
 
 
 def _check_partitioned(part: NodeAccelerator) -> RuleOutcomes:
-    """``conditions.partitioned``: a part of a device is not the device (pitfall 21)."""
+    """``conditions.partitioned``: a part of a device is not the device (pitfall 21), unless it is a slice."""
+    if get_known(part.mig_profile) is not None:
+        return
     mode = get_known(part.mig_mode)
     if mode is None:
         yield UncheckedRule("conditions.partitioned", "whether the device is partitioned is unknown")

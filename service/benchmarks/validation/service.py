@@ -67,6 +67,7 @@ class _Examiner:
     grants: dict[tuple[str, int], datetime | None] = field(default_factory=dict)
     peers: dict[tuple[str | None, ...], list[float]] = field(default_factory=dict)
     documents: dict[str, list[CatalogDocument]] = field(default_factory=dict)
+    works: dict[tuple[str, str], BenchmarkWork | None] = field(default_factory=dict)
     samples: dict[str, str] = field(default_factory=dict)
     """Ids of earlier results of this run by the digest of their samples."""
 
@@ -143,7 +144,7 @@ class _Examiner:
     def _list_siblings(self, row: BenchmarkResultRow) -> Iterator[SiblingResult]:
         for other in self.rows:
             is_of_attempt = other.fencing_token == row.fencing_token and other.node_id == row.node_id
-            work = self._find_work(other.benchmark)
+            work = self._find_work(other)
             if other is row or not other.is_counted or not is_of_attempt or work is None:
                 continue
             yield SiblingResult(
@@ -158,9 +159,14 @@ class _Examiner:
                 finished_at=other.finished_at,
             )
 
-    def _find_work(self, name: str) -> BenchmarkWork | None:
-        benchmark = self.suite.find_benchmark(name) if self.suite else None
-        return None if benchmark is None else benchmark.work
+    def _find_work(self, row: BenchmarkResultRow) -> BenchmarkWork | None:
+        key = (row.benchmark, row.work_sha256)
+        if key not in self.works:
+            benchmark = self.suite.find_benchmark(row.benchmark) if self.suite else None
+            sizes = benchmark.map_sizes() if benchmark else {}
+            size = sizes.get(row.work_sha256, benchmark)
+            self.works[key] = None if size is None else size.work
+        return self.works[key]
 
     def _list_peer_medians(self, row: BenchmarkResultRow) -> list[float]:
         """Returns the median of the accepted figures of each other node."""

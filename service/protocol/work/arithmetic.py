@@ -1,5 +1,6 @@
 """Work of arithmetic: products, transforms and attention."""
 
+from collections.abc import Iterable, Mapping
 from math import log2
 from typing import Annotated, ClassVar, Literal
 
@@ -24,6 +25,7 @@ class GemmWork(Work):
 
     kernel_bound: ClassVar[Literal["arithmetic"]] = "arithmetic"
     comparison: ClassVar[Literal["always"]] = "always"
+    halved: ClassVar[Mapping[str, int]] = {"m": 1024, "n": 1024, "k": 1024}
 
     kind: Literal["gemm"]
     dtype: DType
@@ -45,6 +47,11 @@ class GemmWork(Work):
         return WorkAmount(flops=2 * self.m * self.n * self.k, moved_bytes=moved_bytes)
 
     @property
+    def halving_order(self) -> Iterable[str]:
+        """Sides of the product, the longest one first."""
+        return sorted(self.halved, key=lambda side: -getattr(self, side))
+
+    @property
     def fetched_bytes_per_moved_byte(self) -> float:
         """1, because each matrix is read from memory or written to it once."""
         return 1.0
@@ -61,6 +68,7 @@ class AttentionWork(Work):
     """
 
     kernel_bound: ClassVar[Literal["arithmetic"]] = "arithmetic"
+    halved: ClassVar[Mapping[str, int]] = {"batch": 1, "context_tokens": 2048}
 
     kind: Literal["attention"]
     phase: Literal["prefill", "decode", "backward"]

@@ -1,7 +1,8 @@
 """Base of all kinds of work: bounds of parameters, amounts, and the properties that validation reads."""
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field
 
@@ -51,9 +52,26 @@ class Work(ProtocolMessage):
         """First form of suites that has this work; a worker is sent none of a newer form than it reads."""
         return 1
 
+    halved: ClassVar[Mapping[str, int]] = {}
+    """Parameters that are halved where a device has no room for the data, the first one first, with the least
+    value of each. Empty if a smaller work would answer another question, as of a message over a link."""
+
     def count_work(self) -> WorkAmount:
         """Returns the amount of work of one execution."""
         raise NotImplementedError
+
+    def halve(self) -> Self | None:
+        """Returns the work with half of one parameter; None if there is no smaller one."""
+        for name in self.halving_order:
+            half, rest = divmod(getattr(self, name), 2)
+            if not rest and half >= self.halved[name]:
+                return self.model_copy(update={name: half})
+        return None
+
+    @property
+    def halving_order(self) -> Iterable[str]:
+        """Parameters in the order in which they are halved."""
+        return self.halved
 
     @property
     def needs_random_data(self) -> bool:

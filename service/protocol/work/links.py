@@ -1,5 +1,6 @@
 """Work of links: copies between host and device, between devices, and to storage."""
 
+from collections.abc import Mapping
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
@@ -11,6 +12,8 @@ Devices = Annotated[int, Field(ge=2, le=64, json_schema_extra=INT64)]
 
 class HostLinkWork(Work):
     """Copies between host and device."""
+
+    halved: ClassVar[Mapping[str, int]] = {"transfer_bytes": 2**26}
 
     kind: Literal["host_link"]
     direction: Literal["host_to_device", "device_to_host", "both"]

@@ -1,5 +1,6 @@
 """Work of memory: bandwidth by pattern and level, resources on the chip, and capacity."""
 
+from collections.abc import Mapping
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
@@ -18,6 +19,7 @@ class StreamWork(Work):
 
     kernel_bound: ClassVar[Literal["memory"]] = "memory"
     comparison: ClassVar[Literal["always"]] = "always"
+    halved: ClassVar[Mapping[str, int]] = {"array_bytes": 2**24}
 
     kind: Literal["stream"]
     pattern: Literal["read", "write", "copy", "triad"]
@@ -35,6 +37,7 @@ class StridedReadWork(Work):
 
     kernel_bound: ClassVar[Literal["memory"]] = "memory"
     comparison: ClassVar[Literal["always"]] = "always"
+    halved: ClassVar[Mapping[str, int]] = {"array_bytes": 2**24}
 
     kind: Literal["strided_read"]
     stride_bytes: Annotated[int, Field(ge=4, le=2**20, multiple_of=4, json_schema_extra=INT64)]
@@ -176,6 +179,7 @@ class OccupancyWork(Work):
     """A copy by so few warps on each multiprocessor: throughput against occupancy."""
 
     kernel_bound: ClassVar[Literal["memory"]] = "memory"
+    halved: ClassVar[Mapping[str, int]] = {"array_bytes": 2**24}
 
     kind: Literal["occupancy"]
     resident_warps: Annotated[int, Field(ge=1, le=64, json_schema_extra=INT64)]

@@ -1,5 +1,6 @@
 """Work of training and serving: steps of optimizers, gradients, and whole small models."""
 
+from collections.abc import Mapping
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
@@ -19,6 +20,7 @@ class OptimizerStepWork(Work):
     """One update of parameters in mixed precision, in one fused kernel."""
 
     kernel_bound: ClassVar[Literal["memory"]] = "memory"
+    halved: ClassVar[Mapping[str, int]] = {"parameters": 2**20}
 
     kind: Literal["optimizer_step"]
     optimizer: Literal["adamw", "sgd_momentum"]
@@ -35,6 +37,7 @@ class GradientAccumulationWork(Work):
     """Gradients of a micro-batch added to the sum of those before it."""
 
     kernel_bound: ClassVar[Literal["memory"]] = "memory"
+    halved: ClassVar[Mapping[str, int]] = {"parameters": 2**20}
 
     kind: Literal["gradient_accumulation"]
     gradient_dtype: Literal["bf16", "fp32"]
@@ -51,6 +54,7 @@ class GradientCompressionWork(Work):
     """Gradients of 4 bytes made smaller before they are sent, with the error kept for the next step."""
 
     kernel_bound: ClassVar[Literal["memory"]] = "memory"
+    halved: ClassVar[Mapping[str, int]] = {"parameters": 2**20}
 
     kind: Literal["gradient_compression"]
     method: Literal["int8", "sign", "top_k"]
@@ -69,6 +73,7 @@ class _DecoderWork(Work):
     """A small decoder built as Llama is: RMS norm, grouped attention with rotation, gated feed-forward."""
 
     kernel_bound: ClassVar[Literal["arithmetic"]] = "arithmetic"
+    halved: ClassVar[Mapping[str, int]] = {"layers": 1}
 
     layers: SmallCount
     """Layers, all alike."""

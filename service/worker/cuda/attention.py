@@ -227,7 +227,7 @@ class TorchAttention:
                 for shape in shapes
             ]
         except torch.cuda.OutOfMemoryError as error:
-            raise Unsupported(get_first_line(error)) from None
+            raise device.build_refusal(get_first_line(error)) from None
         self.q, self.k, self.v = (int(tensor.data_ptr()) for tensor in self._tensors)
         self.inputs = self.q, self.k, self.v
         self._stream = torch.cuda.ExternalStream(device.stream, device=where)
@@ -411,8 +411,7 @@ def prepare(benchmark: Benchmark, seed: int, index: int | None) -> Iterator[Prep
         raise Unsupported(f"{work.kind} is not attention")
     with devices.open_device(index) as device, ExitStack() as stack:
         needed = WIDTHS[work.dtype] * sum(compute_sizes(work)) * (2 if work.phase == "backward" else 1)
-        if needed > device.read_free_bytes():
-            raise Unsupported(f"needs {needed} bytes, {device.read_free_bytes()} are free")
+        device.demand_room(needed)
         yield AttentionTimed(device, work, seed, _open_back_end(device, work, seed, stack))
 
 

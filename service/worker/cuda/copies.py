@@ -16,8 +16,7 @@ class CopyArrays:
     def __init__(self, device: CudaDevice, array_bytes: int, seed: int) -> None:
         if array_bytes % VECTOR_BYTES:
             raise Unsupported(f"arrays must consist of whole {VECTOR_BYTES}-byte vectors")
-        if 2 * array_bytes > device.read_free_bytes():
-            raise Unsupported(f"needs {2 * array_bytes} bytes, {device.read_free_bytes()} are free")
+        device.demand_room(2 * array_bytes)
         self._device, self._seed = device, numbers.derive_seed(seed, 0)
         self.count, self.vectors = array_bytes // 4, array_bytes // VECTOR_BYTES
         self.target, self.source = device.allocate(array_bytes), device.allocate(array_bytes)

@@ -43,8 +43,7 @@ class TokensInTurn:
             + work.vocabulary * work.hidden
             + 2 * work.layers * work.batch * work.kv_heads * self._capacity * work.head_size
         )
-        if needed > device.read_free_bytes():
-            raise Unsupported(f"needs {needed} bytes, {device.read_free_bytes()} are free")
+        device.demand_room(needed)
         net.fill_weights()
         batch = work.batch
         self._words, self._ids = net.allocate_array(3, 8), net.allocate_array(batch, 4)

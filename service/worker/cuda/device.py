@@ -1,16 +1,17 @@
 """One accelerator: its primary context, its memory, its kernels and its clock."""
 
 import ctypes
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
+from uuid import UUID
 
 import numpy as np
-from pydantic import MISSING
 
 from service.protocol.nodes import NodeSoftware
 from service.worker import nvml
-from service.worker.benchmark import Unsupported
+from service.worker.benchmark import NoRoom, Unsupported
 from service.worker.cuda import compiler
 from service.worker.cuda.bindings import CudaError, check_status, list_versions, load_module
 
@@ -27,6 +28,8 @@ FLUSH_WORD = 0x5A5A5A5A
 LEAST_HOLD_NS = 300_000
 """Time for which the stream is held at first while calls of a library are queued."""
 MOST_HOLD_NS = 256 * LEAST_HOLD_NS
+
+VISIBLE = "CUDA_VISIBLE_DEVICES"
 
 KernelLaunch = Callable[[], None]
 
@@ -105,12 +108,22 @@ class CudaDevice:
         """Returns the bytes of free device memory."""
         return int(check_status(self.driver.cuMemGetInfo())[0])
 
+    def demand_room(self, size: int) -> None:
+        """Raises :class:`NoRoom` if the free memory does not hold ``size`` bytes and those of a flush."""
+        free, needed = self.read_free_bytes(), size + self.flush_bytes
+        if needed > free:
+            raise self.build_refusal(f"needs {needed} bytes, {free} are free")
+
+    def build_refusal(self, text: str) -> NoRoom:
+        """Builds the error of data that do not fit."""
+        return NoRoom(text, CACHE_SHARE * self.l2_bytes)
+
     def allocate(self, size: int) -> int:
-        """Allocates ``size`` bytes, freed with the device; :class:`Unsupported` if there is no room."""
+        """Allocates ``size`` bytes, freed with the device; :class:`NoRoom` if they do not fit."""
         free = self.read_free_bytes()
         status, pointer = self.driver.cuMemAlloc(size)
         if status == self.driver.CUresult.CUDA_ERROR_OUT_OF_MEMORY:
-            raise Unsupported(f"{status.name}: {size} bytes requested, {free} free")
+            raise self.build_refusal(f"{status.name}: {size} bytes requested, {free} free")
         check_status((status,))
         self._stack.callback(self.driver.cuMemFree, pointer)
         return int(pointer)
@@ -293,20 +306,45 @@ def load_driver() -> Any:  # noqa: ANN401
     return driver
 
 
+def show_device(index: int) -> None:
+    """Makes CUDA see one device alone where the host has slices, of which a process can use one.
+
+    CUDA reads the variable as it is initialised, so that this comes first, and once in a process.
+    """
+    with nvml.open_nvml() as bindings:
+        if nvml.has_slices(bindings):
+            unit = nvml.find_unit(bindings, index)
+            os.environ[VISIBLE] = nvml.decode_text(bindings.nvmlDeviceGetUUID(unit.handle))
+
+
 def find_device_number(driver: Any, index: int) -> Any:  # noqa: ANN401
     """Returns the driver's number of an accelerator of the inventory; the driver has its own order."""
     with nvml.open_nvml() as bindings:
-        handle = nvml.get_handle(bindings, index)
-        mode = nvml.NvmlAnswers(bindings, "").query_member(
-            "mig_mode", lambda: bindings.nvmlDeviceGetMigMode(handle)
-        )
-        if mode is not MISSING and mode[0]:
-            raise Unsupported(f"accelerator {index} is divided (MIG), and its power includes all parts")
-        bus_id = nvml.decode_text(bindings.nvmlDeviceGetPciInfo(handle).busId)
+        unit = nvml.find_unit(bindings, index)
+        if unit.is_slice:
+            uuid = nvml.decode_text(bindings.nvmlDeviceGetUUID(unit.handle))
+            return _find_slice(driver, index, uuid)
+        if unit.is_divided:
+            raise Unsupported(f"accelerator {index} is divided (MIG), and has no slice")
+        bus_id = nvml.decode_text(bindings.nvmlDeviceGetPciInfo(unit.handle).busId)
     try:
         return check_status(driver.cuDeviceGetByPCIBusId(bus_id.encode()))
     except CudaError as error:
         raise Unsupported(f"{error}: accelerator {index} is hidden from CUDA") from None
+
+
+def _find_slice(driver: Any, index: int, uuid: str) -> Any:  # noqa: ANN401
+    """Returns the driver's number of a slice, the only device that this process sees."""
+    try:
+        number = check_status(driver.cuDeviceGet(0))
+        # Bindings of CUDA 12 have the id of a slice under another name than that of a device.
+        ask = getattr(driver, "cuDeviceGetUuid_v2", driver.cuDeviceGetUuid)
+        seen = f"MIG-{UUID(bytes=bytes(check_status(ask(number)).bytes))}"
+    except CudaError as error:
+        raise Unsupported(f"{error}: slice {index} is hidden from CUDA") from None
+    if seen != uuid:
+        raise Unsupported(f"slice {index} is hidden from CUDA, which sees another one")
+    return number
 
 
 @contextmanager
@@ -317,6 +355,7 @@ def open_device(index: int | None) -> Iterator[CudaDevice]:
     """
     if index is None:
         raise Unsupported("the benchmark needs an accelerator")
+    show_device(index)
     driver = load_driver()
     number = find_device_number(driver, index)
     with ExitStack() as stack:
@@ -350,7 +389,7 @@ def select_indices(index: int | None, count: int, *, all_of_them: bool = False) 
     if index is None:
         raise Unsupported("the benchmark needs an accelerator")
     with nvml.open_nvml() as bindings:
-        there = int(bindings.nvmlDeviceGetCount())
+        there = nvml.count_units(bindings)
     if index >= there:
         raise Unsupported(f"accelerator {index} does not exist")
     if there < count:
@@ -359,7 +398,11 @@ def select_indices(index: int | None, count: int, *, all_of_them: bool = False) 
 
 
 def attributes(index: int) -> dict[str, int]:
-    """Returns attributes of an accelerator that only CUDA knows, without creating a context."""
+    """Returns attributes of an accelerator that only CUDA knows, without creating a context.
+
+    On a host with slices a process can ask for one device only.
+    """
+    show_device(index)
     driver = load_driver()
     number, kinds = find_device_number(driver, index), driver.CUdevice_attribute
     wanted = {

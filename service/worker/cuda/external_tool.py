@@ -176,6 +176,11 @@ def prepare(benchmark: Benchmark, seed: int, index: int | None) -> Iterator[Prep
     path = shutil.which(plan.program)
     if path is None:
         raise Unsupported(f"{plan.program} is not installed")
+    with nvml.open_nvml() as bindings:
+        if nvml.has_slices(bindings):
+            raise Unsupported(
+                "tools are not asked on a host with slices (MIG): they number devices otherwise"
+            )
     driver = devices.load_driver()
     for each in plan.indices:
         devices.find_device_number(driver, each)

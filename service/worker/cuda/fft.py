@@ -141,8 +141,7 @@ class FourierTransform:
     def _build_sets(self) -> list[tuple[int, int]]:
         device, each = self._device, self._size * (1 if self._work.in_place else 2)
         free = device.read_free_bytes()
-        if each > free:
-            raise Unsupported(f"needs {each} bytes, {free} are free")
+        device.demand_room(each)
         wanted = 1 if self._work.in_place else -(-CACHE_SHARE * device.l2_bytes // each)
         count = max(min(wanted, MOST_SETS, int(MEMORY_SHARE * free) // each), 1)
         sets = []

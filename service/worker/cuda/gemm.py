@@ -161,8 +161,7 @@ class MatrixProduct:
         read, written = GEMM_BYTES[work.dtype]
         sizes = (work.m * work.k * read, work.n * work.k * read, work.m * work.n * written)
         free = device.read_free_bytes()
-        if sum(sizes) > free:
-            raise Unsupported(f"needs {sum(sizes)} bytes, {free} are free")
+        device.demand_room(sum(sizes))
         steps = [-(-size // ALIGNED_BYTES) * ALIGNED_BYTES for size in sizes]
         wanted = -(-CACHE_SHARE * device.l2_bytes // sum(sizes))
         count = max(min(wanted, MOST_SETS, int(MEMORY_SHARE * free) // sum(steps)), 1)

@@ -27,8 +27,7 @@ class AccumulationBenchmark:
             raise Unsupported(f"the number of gradients must be a multiple of {VECTOR}")
         width = 2 if work.gradient_dtype == "bf16" else 4
         needed = (4 + width) * work.parameters
-        if needed > device.read_free_bytes():
-            raise Unsupported(f"needs {needed} bytes, {device.read_free_bytes()} are free")
+        device.demand_room(needed)
         self._device, self._work = device, work
         self._sum, self._gradient = (
             device.allocate(4 * work.parameters),

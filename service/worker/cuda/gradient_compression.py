@@ -45,8 +45,7 @@ class CompressedGradients:
         self._kept = max(math.ceil(work.kept_share * count), 1)
         sent = {"int8": count + count // 256, "sign": count // 8, "top_k": 8 * self._kept}[work.method]
         needed = 8 * count + sent
-        if needed > device.read_free_bytes():
-            raise Unsupported(f"needs {needed} bytes, {device.read_free_bytes()} are free")
+        device.demand_room(needed)
         self._seeds = numbers.derive_seed(seed, 0), numbers.derive_seed(seed, 1)
         self._gradient, self._error = device.allocate(4 * count), device.allocate(4 * count)
         self._blocks = device.multiprocessors * WAVES

@@ -33,8 +33,7 @@ class OptimizerUpdate:
         if work.parameters % VECTOR:
             raise Unsupported(f"the number of parameters must be a multiple of {VECTOR}")
         needed = PARAMETER_BYTES[work.optimizer] * work.parameters
-        if needed > device.read_free_bytes():
-            raise Unsupported(f"needs {needed} bytes, {device.read_free_bytes()} are free")
+        device.demand_room(needed)
         self._device, self._work = device, work
         self._rule = RULES[work.optimizer]
         count = work.parameters

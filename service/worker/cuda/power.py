@@ -152,7 +152,10 @@ def prepare(benchmark: Benchmark, seed: int, index: int | None) -> Iterator[Prep
         raise Unsupported(f"{work.load} has no load that can run part of the time")
     with ExitStack() as stack:
         bindings = stack.enter_context(nvml.open_nvml())
-        energy = _build_counter(bindings, nvml.get_handle(bindings, index))
+        unit = nvml.find_unit(bindings, index)
+        if unit.is_slice:
+            raise Unsupported("the device is divided (MIG), and its power is that of all slices")
+        energy = _build_counter(bindings, unit.handle)
         load, facts = None, MeasurementFacts(library="NVML energy counter", data="none", timer="nvml")
         if work.load != "idle":
             device = stack.enter_context(devices.open_device(index))

@@ -50,8 +50,7 @@ class StreamBandwidth:
         needed = STREAM_ARRAYS[work.pattern] * work.array_bytes
         if work.array_bytes % VECTOR_BYTES:
             raise Unsupported(f"arrays must consist of whole {VECTOR_BYTES}-byte vectors")
-        if needed > device.read_free_bytes():
-            raise Unsupported(f"needs {needed} bytes, {device.read_free_bytes()} are free")
+        device.demand_room(needed)
         self._arrays = self._build_arrays(work, seed)
         most = device.multiprocessors * max(WAVES)
         self._sums = device.allocate(4 * most * THREADS)

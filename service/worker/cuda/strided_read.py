@@ -30,8 +30,7 @@ class StridedBandwidth:
         self._stride = work.stride_bytes // WORD_BYTES
         if not self._count:
             raise Unsupported("the stride is longer than the array")
-        if work.array_bytes > device.read_free_bytes():
-            raise Unsupported(f"needs {work.array_bytes} bytes, {device.read_free_bytes()} are free")
+        device.demand_room(work.array_bytes)
         self._array = device.allocate(work.array_bytes)
         self._seed = numbers.derive_seed(seed, 0)
         run_kernel(

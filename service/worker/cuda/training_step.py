@@ -62,8 +62,7 @@ class StepTimed:
         self._net = net = CudaDecoder(device, work, seed, stack)
         self._rows = work.sequence_length * work.micro_batch_size
         needed = _compute_needed_bytes(work)
-        if needed > device.read_free_bytes():
-            raise Unsupported(f"needs {needed} bytes, {device.read_free_bytes()} are free")
+        device.demand_room(needed)
         net.fill_weights()
         sides = {name: each.rows * each.columns for name, each in net.matrices.items()}
         self._gradients = {name: net.allocate_array(size, 4) for name, size in sides.items()}

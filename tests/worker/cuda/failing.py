@@ -3,6 +3,8 @@
 import importlib
 import os
 import sys
+import time
+from types import SimpleNamespace
 
 import pynvml
 
@@ -10,7 +12,8 @@ from service.worker.child import list_devices, main, measure_task
 from service.worker.cuda import bindings, device, gemm
 from tests.worker.cuda import host_kernels
 from tests.worker.cuda.fake_cublaslt import CUBLAS, FakeLt
-from tests.worker.cuda.fake_nvml import MOVED, FakeNvml
+from tests.worker.cuda.fake_cufft import FakeCufft
+from tests.worker.cuda.fake_nvml import MOVED, FakeNvml, process
 
 NOT_PERMITTED, UNKNOWN = b"800", b"999"
 
@@ -35,6 +38,7 @@ class Machine:
             nvmlDeviceGetUUID="GPU-00000000",
             nvmlDeviceGetName="NVIDIA H200",
         )
+        self.cufft = FakeCufft(lambda microseconds: self.driver.fake_advance(float(microseconds)))
         self.nvml.fields = dict.fromkeys(MOVED, 7)
 
     def _queue(self, stream, work):
@@ -72,6 +76,21 @@ class Machine:
     def hang(self):
         self.driver.fake_fact(b"hang", b"1")
 
+    def simulated(self):
+        """A device of a real size whose kernels and products take no time and compute nothing."""
+        self.driver.fake_simulate()
+        self.driver.fake_memory(80 * 10**9)
+        for attribute, value in {"16": b"132", "38": b"52428800"}.items():
+            self.driver.fake_fact(f"attribute:{attribute}".encode(), value)
+        self.lt.queue = lambda _stream, _work: self.lt._advance(1000.0)
+        self.cufft = FakeCufft(lambda _: None)
+        self.cufft.xt_exec = lambda *_: self.driver.fake_advance(1000.0)
+        self.nvml.answers |= {
+            "nvmlDeviceGetTotalEnergyConsumption": lambda: int(300_000 * time.monotonic()),
+            "nvmlDeviceGetMemoryInfo": SimpleNamespace(total=80 * 10**9, used=0),
+            "nvmlDeviceGetComputeRunningProcesses": [process(used=500 * 2**20)],
+        }
+
     def install(self):
         """Make this process find the stand-ins."""
         modules = importlib.import_module
@@ -79,6 +98,7 @@ class Machine:
             "pynvml": self.nvml,
             "nvmath.bindings.cublasLt": self.lt,
             "nvmath.bindings.cublas": CUBLAS,
+            "nvmath.bindings.cufft": self.cufft,
         }
         importlib.import_module = bindings.import_module = lambda name: found.get(name) or modules(name)
         device.LEAST_FLUSH_BYTES, device.FLUSHED_CACHES = 2**20, 1

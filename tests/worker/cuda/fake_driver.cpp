@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 #include <dlfcn.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 typedef unsigned long long u64;
@@ -34,7 +35,32 @@ static std::map<const void*, int> owners;
 static std::map<int, void*> contexts;
 static int current = -1;
 
-static void note(const std::string& line) { journal.push_back(line); }
+// Simulated: no kernel runs, and memory of any size reads as the same numbers between 0.25 and 2 as bf16.
+static bool simulated = false;
+static const u64 tile = 1ull << 26;
+static int tile_file() {
+    static int file = -1;
+    if (file >= 0) return file;
+    file = memfd_create("device", 0);
+    if (ftruncate(file, tile)) std::abort();
+    auto* words = (unsigned short*)mmap(nullptr, tile, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    u64 state = 88172645463325252ull;
+    for (u64 i = 0; i < tile / 2; i++) {
+        state ^= state << 13; state ^= state >> 7; state ^= state << 17;
+        words[i] = (unsigned short)((state & 1) << 15 | (0x3E80 + (state >> 8) % 0x180));
+    }
+    munmap(words, tile);
+    return file;
+}
+static void* map_tiles(u64 size) {
+    size = (size + tile - 1) / tile * tile;
+    char* block = (char*)mmap(nullptr, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    for (u64 at = 0; at < size; at += tile)
+        mmap(block + at, tile, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE, tile_file(), 0);
+    return block;
+}
+
+static void note(const std::string& line) { if (!simulated) journal.push_back(line); }
 
 extern "C" {
 // For the tests: kernels by name, how long things take, what was called.
@@ -46,6 +72,7 @@ void fake_reset() {
     journal.clear();
     memory = 1ull << 30;
 }
+void fake_simulate() { simulated = true; }
 void fake_advance(double microseconds) { now_us += microseconds; }
 void fake_memory(u64 bytes) { memory = bytes; }
 int fake_alive() { return (int)alive.size(); }
@@ -59,7 +86,11 @@ static double microseconds(const std::string& name, double otherwise) {
     return facts.count(name) ? std::atof(facts[name].c_str()) : otherwise;
 }
 
+static std::string visible;
 int cuInit(unsigned) {
+    // Read once it is initialised, as the driver does.
+    const char* shown = std::getenv("CUDA_VISIBLE_DEVICES");
+    visible = shown ? shown : "";
     // A process of its own is told by its environment.
     const char* told = std::getenv("FAKE_DRIVER_INIT");
     return facts.count("cuInit") ? std::atoi(facts["cuInit"].c_str()) : told ? std::atoi(told) : 0;
@@ -71,6 +102,14 @@ int cuGetExportTable(const void** table, const void*) {
     return 0;
 }
 int cuDriverGetVersion(int* version) { *version = 13000; return 0; }
+int cuDeviceGet(int* device, int ordinal) { *device = ordinal; return ordinal ? 101 : 0; }
+// The id of the device that is visible: MIG- and 32 digits in groups.
+int cuDeviceGetUuid(unsigned char* uuid, int) {
+    std::string digits;
+    for (char letter : visible.substr(visible.empty() ? 0 : 4)) if (letter != '-') digits += letter;
+    for (int i = 0; i < 16; i++) uuid[i] = digits.size() == 32 ? std::stoi(digits.substr(2 * i, 2), nullptr, 16) : 0;
+    return 0;
+}
 int cuDeviceGetByPCIBusId(int* device, const char* bus) {
     const std::string name = bus;
     const int found = std::atoi(name.substr(9, 2).c_str()) - 17;
@@ -96,7 +135,8 @@ int cuDeviceGetAttribute(int* value, int which, int) {
     const std::map<int, int> known = {{75, 9}, {76, 0}, {16, 2}, {38, 1 << 20}, {134, -1},
                                       {39, 2048}, {81, 233472}, {97, 232448}, {111, 1024}};
     if (!known.count(which)) return 1;
-    *value = known.at(which);
+    const std::string told = "attribute:" + std::to_string(which);
+    *value = facts.count(told) ? std::atoi(facts[told].c_str()) : known.at(which);
     return 0;
 }
 int cuDevicePrimaryCtxRetain(void** context, int device) {
@@ -168,8 +208,8 @@ int cuMemGetInfo(u64* free, u64* total) { *free = memory - used; *total = memory
 int cuMemAlloc(u64* address, u64 size) {
     if (const int refused = facts.count("alloc") ? std::atoi(facts["alloc"].c_str()) : 0) return refused;
     if (size > memory - used) return 2;
-    void* block = std::aligned_alloc(256, (size + 255) / 256 * 256);
-    std::memset(block, 0xEE, size);
+    void* block = simulated ? map_tiles(size) : std::aligned_alloc(256, (size + 255) / 256 * 256);
+    if (!simulated) std::memset(block, 0xEE, size);
     sizes[block] = size;
     owners[block] = current;
     used += size;
@@ -179,10 +219,12 @@ int cuMemAlloc(u64* address, u64 size) {
 }
 int cuMemFree(u64 address) {
     void* block = (void*)address;
-    used -= sizes[block];
+    const u64 size = sizes[block];
+    used -= size;
     sizes.erase(block);
     alive.erase(block);
-    std::free(block);
+    if (simulated) munmap(block, (size + tile - 1) / tile * tile);
+    else std::free(block);
     return 0;
 }
 int cuMemHostAlloc(void** block, u64 size, unsigned) {
@@ -199,9 +241,15 @@ static int copy(void* to, const void* from, u64 size, const char* name) {
 }
 int cuMemcpyHtoD(u64 to, const void* from, u64 size) { return copy((void*)to, from, size, "upload"); }
 int cuMemcpyDtoH(void* to, u64 from, u64 size) { return copy(to, (void*)from, size, "download"); }
-int cuMemcpyHtoDAsync(u64 to, const void* from, u64 size, void*) { return copy((void*)to, from, size, "upload"); }
-int cuMemcpyDtoHAsync(void* to, u64 from, u64 size, void*) { return copy(to, (void*)from, size, "download"); }
-int cuMemcpyDtoDAsync(u64 to, u64 from, u64 size, void*) { return copy((void*)to, (void*)from, size, "device_copy"); }
+// What copy engines do takes a simulated device no time of the host.
+static int engine_copy(void* to, const void* from, u64 size, const char* name) {
+    if (!simulated) return copy(to, from, size, name);
+    now_us += size / 5e4;
+    return 0;
+}
+int cuMemcpyHtoDAsync(u64 to, const void* from, u64 size, void*) { return engine_copy((void*)to, from, size, "upload"); }
+int cuMemcpyDtoHAsync(void* to, u64 from, u64 size, void*) { return engine_copy(to, (void*)from, size, "download"); }
+int cuMemcpyDtoDAsync(u64 to, u64 from, u64 size, void*) { return engine_copy((void*)to, (void*)from, size, "device_copy"); }
 int cuMemcpyPeerAsync(u64 to, void* to_context, u64 from, void* from_context, u64 size, void*) {
     if (owners.at((void*)to) != owners.at(to_context) || owners.at((void*)from) != owners.at(from_context)) return 1;
     return copy((void*)to, (void*)from, size, "peer");
@@ -237,7 +285,7 @@ int cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, Kernel* kernel, int
 }
 static void execute(const Launch& launch) {
     if (launch.work) { launch.work(); return; }
-    launch.kernel->run(launch.blocks, launch.threads, launch.arguments.data());
+    if (!simulated) launch.kernel->run(launch.blocks, launch.threads, launch.arguments.data());
     now_us += microseconds(launch.kernel->name, 10);
     note(launch.kernel->name);
 }

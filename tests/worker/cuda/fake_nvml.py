@@ -21,6 +21,20 @@ class EachDevice(list):
     """An answer of its own for each device, in their order."""
 
 
+class Slice:
+    """The handle of a slice of a device (MIG), which answers less than the device."""
+
+    def __init__(self, profile, **answers):
+        number = 0xA0 + int(profile[0])
+        self.uuid = f"MIG-00000000-0000-0000-0000-0000000000{number:x}"
+        self.answers = {
+            "nvmlDeviceGetUUID": self.uuid,
+            "nvmlDeviceGetName": f"NVIDIA H200 MIG {profile}",
+            "nvmlDeviceGetComputeRunningProcesses": [],
+            **answers,
+        }
+
+
 class FakeNvml:
     """Answers by name; what is not set, or set to UNSUPPORTED, the device does not support."""
 
@@ -37,6 +51,7 @@ class FakeNvml:
             **answers,
         }
         self.fields = {}
+        self.slices = {}
         self.open = 0
 
     def nvmlInit(self):  # noqa: N802
@@ -50,6 +65,14 @@ class FakeNvml:
         if index >= self.answers["nvmlDeviceGetCount"]:
             raise real.NVMLError(real.NVML_ERROR_INVALID_ARGUMENT)
         return index
+
+    def nvmlDeviceGetMaxMigDeviceCount(self, _handle):  # noqa: N802
+        return 7
+
+    def nvmlDeviceGetMigDeviceHandleByIndex(self, handle, place):  # noqa: N802
+        if place not in self.slices.get(handle, {}):
+            raise real.NVMLError(real.NVML_ERROR_NOT_FOUND)
+        return self.slices[handle][place]
 
     def nvmlDeviceGetFieldValues(self, _handle, wanted):  # noqa: N802
         return [self._field(number) for number in wanted]
@@ -86,7 +109,8 @@ class FakeNvml:
 
         def answer(*arguments):
             assert self.open > 0, f"{name} before nvmlInit"
-            value = self.answers.get(name, UNSUPPORTED)
+            is_slice = bool(arguments) and isinstance(arguments[0], Slice)
+            value = (arguments[0] if is_slice else self).answers.get(name, UNSUPPORTED)
             if value is UNSUPPORTED:
                 raise real.NVMLError(real.NVML_ERROR_NOT_SUPPORTED)
             if isinstance(value, EachDevice):

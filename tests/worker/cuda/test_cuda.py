@@ -15,7 +15,7 @@ from cuda.bindings import driver as real
 from service.protocol.suites import Benchmark
 from service.worker import benchmark as interface
 from service.worker import nvml
-from service.worker.benchmark import Unsupported
+from service.worker.benchmark import NoRoom, Unsupported
 from service.worker.cuda import PREPARE, bindings, device, host_link, numbers, stream
 from service.worker.cuda.bindings import CudaError, check_status
 from tests.worker.cuda.fake_nvml import process
@@ -386,9 +386,7 @@ def test_only_a_lack_of_memory_is_unsupported(driver):
             found.allocate(MIB)
         driver.fact("alloc", 0)
         driver.memory(MIB)
-        with pytest.raises(
-            Unsupported, match="CUDA_ERROR_OUT_OF_MEMORY: 2097152 bytes requested, 1048576 free"
-        ):
+        with pytest.raises(NoRoom, match="CUDA_ERROR_OUT_OF_MEMORY: 2097152 bytes requested, 1048576 free"):
             found.allocate(2 * MIB)
 
 

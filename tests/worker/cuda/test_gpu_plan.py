@@ -5,11 +5,12 @@ import json
 import re
 import shutil
 import subprocess
+import sys
 import tarfile
 
 import pytest
 
-from bench import gpu_measure, gpu_plan, gpu_suite
+from bench import gpu_checks, gpu_measure, gpu_plan, gpu_sanitized, gpu_suite
 from service.worker.process import ChildProcesses
 from tests.worker.base import ROOT
 from tests.worker.cuda import host_kernels
@@ -18,14 +19,20 @@ from tests.worker.cuda.test_faults import suite as small_suite
 from tests.worker.records import failed, measured, task
 
 MAKEFILE = (ROOT / "Makefile").read_text()
+SOUND = """echo "$*"
+case $2 in
+memcheck) echo "========= ERROR SUMMARY: 0 errors" ;;
+racecheck) echo "========= RACECHECK SUMMARY: 0 hazards displayed (0 errors, 0 warnings)" ;;
+esac"""
+"""What compute-sanitizer prints last, after the command line."""
 
 
 @pytest.mark.parametrize("name", gpu_plan.STEPS)
 class TestSteps:
     def test_it_is_over_in_its_time_were_every_benchmark_to_take_all_it_may(self, name):
         step, suite = gpu_plan.STEPS[name], gpu_plan.planned_suite(name)
-        kept_back = gpu_suite.ENDING_SECONDS + (gpu_suite.COMPARISON_SECONDS if step.compares else 0.0)
-        assert sum(one.planned_seconds("cuda") for one in suite.benchmarks) < step.limit_seconds - kept_back
+        planned = sum(one.planned_seconds("cuda") for one in suite.benchmarks)
+        assert planned < step.limit_seconds - step.kept_back_seconds
         assert step.limit_seconds < 570
 
     def test_make_gives_it_that_time(self, name):
@@ -85,7 +92,7 @@ def test_a_shorter_reading_of_power_has_a_name_of_its_own():
 
 
 @pytest.fixture
-def machine(monkeypatch, tmp_path):
+def machine(monkeypatch, install):
     """A device on which a call measures some benchmarks: those in `works`, until `ends` says so."""
 
     class Machine:
@@ -104,12 +111,22 @@ def machine(monkeypatch, tmp_path):
     monkeypatch.setattr(gpu_suite, "device_name", lambda: "NVIDIA H200")
     monkeypatch.setattr(gpu_suite, "against_torch", lambda *_: (None, None))
     monkeypatch.setattr(gpu_measure, "measure", measure)
-    smi = tmp_path / "bin" / "nvidia-smi"
-    smi.parent.mkdir()
-    smi.write_text("#!/bin/sh\necho answers to $1\n")
-    smi.chmod(0o700)
-    monkeypatch.setenv("PATH", str(smi.parent), prepend=":")
+    install("nvidia-smi", "echo answers to $*")
     return Machine
+
+
+@pytest.fixture
+def install(monkeypatch, tmp_path):
+    """Installs a stand-in of a program, of which no other version is found."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    monkeypatch.setattr(gpu_checks, "FOLDERS", (str(folder), "/bin", "/usr/bin"))
+
+    def write(name, script):
+        (folder / name).write_text(f"#!/bin/sh\n{script}\n")
+        (folder / name).chmod(0o700)
+
+    return write
 
 
 def archived(folder):
@@ -119,18 +136,24 @@ def archived(folder):
 
 def test_a_step_leaves_all_of_it_in_one_archive(machine, tmp_path, capsys):
     folder = tmp_path / "proof"
-    assert gpu_plan.run_step("proof", folder, 300.0) == 0
+    assert gpu_plan.run_step("proof", folder, 420.0) == 0
     assert {
         "proof/page.md", "proof/comparison.json", "proof/run-1/records/hbm.copy-1.json",
         "proof/run-1/nvidia-smi-before.txt", "proof/run-1/nvidia-smi-after.txt",
+        "proof/run-1/nvlink-errors-before.txt", "proof/dcgm-diag.json",
     } <= archived(folder)  # fmt: skip
     assert (folder / "run-1" / "nvidia-smi-after.txt").read_text() == "answers to -q\n"
+    assert (folder / "run-1" / "nvidia-smi-topo.txt").read_text() == "answers to topo -m\n"
+    assert (folder / "run-1" / "nvlink-errors-after.txt").read_text() == "answers to nvlink -e\n"
     page = (folder / "page.md").read_text()
     assert page in capsys.readouterr().out
     count = len(gpu_plan.planned_suite("proof").benchmarks)
     assert f"{count} of {count} benchmarks have a figure." in page
     assert "## Not measured yet" not in page
-    assert machine.limits[0] == pytest.approx(300 - 10 - 50, abs=2)
+    assert page.partition("## Beside other programs\n\n```\n")[2].startswith(
+        "dcgmi: dcgmi is not installed\ncompute-sanitizer is not installed: no kernel was run under it\n```\n"
+    )
+    assert machine.limits[0] == pytest.approx(420 - 10 - 50 - gpu_checks.SECONDS, abs=2)
 
 
 def test_a_second_call_goes_on_and_then_tries_again_what_failed(machine, tmp_path):
@@ -160,7 +183,7 @@ def test_figures_are_kept_when_the_comparison_fails(machine, tmp_path, monkeypat
 
     monkeypatch.setattr(gpu_suite, "against_torch", fail)
     with pytest.raises(ZeroDivisionError):
-        gpu_plan.run_step("proof", tmp_path / "proof", 300.0)
+        gpu_plan.run_step("proof", tmp_path / "proof", 420.0)
     assert "proof/comparison.json" in archived(tmp_path / "proof")
     found = json.loads((tmp_path / "proof" / "comparison.json").read_text())
     assert len(found["benchmarks"]) == len(gpu_plan.planned_suite("proof").benchmarks)
@@ -169,15 +192,55 @@ def test_figures_are_kept_when_the_comparison_fails(machine, tmp_path, monkeypat
 def test_a_slower_product_than_pytorch_s_fails_the_proof(machine, tmp_path, monkeypatch):
     pair = {"name": "gemm.bf16", "kind": "gemm", "figure": 1.0, "torch_figure": 1.1, "call": "torch linear"}
     monkeypatch.setattr(gpu_suite, "against_torch", lambda *_: ([pair], None))
-    assert gpu_plan.run_step("proof", tmp_path / "proof", 300.0) == 1
+    assert gpu_plan.run_step("proof", tmp_path / "proof", 420.0) == 1
     page = (tmp_path / "proof" / "page.md").read_text()
     assert re.search(r"gemm\.bf16 +0\.9091 of torch linear: at least 98% of it: NO", page)
 
 
-def test_without_nvidia_smi_its_file_says_so(tmp_path, monkeypatch):
-    monkeypatch.setenv("PATH", str(tmp_path))
-    gpu_plan.save_smi(tmp_path / "smi.txt")
-    assert "nvidia-smi" in (tmp_path / "smi.txt").read_text()
+class TestOtherPrograms:
+    def test_each_that_is_missing_or_hangs_says_so_in_its_file(self, tmp_path, install):
+        gpu_checks.ask(tmp_path, gpu_checks.BEFORE)
+        assert (tmp_path / "nvidia-smi-before.txt").read_text() == "nvidia-smi is not installed\n"
+        install("nvidia-smi", "echo begun; sleep 60")
+        gpu_checks.ask(tmp_path, [gpu_checks.Question("smi.txt", ("nvidia-smi", "-q"), 0.3)])
+        assert (tmp_path / "smi.txt").read_text() == "begun\nstopped after 0 s\n"
+
+    def test_kernels_are_run_under_each_tool_of_the_sanitizer_once(self, tmp_path, install):
+        install("dcgmi", 'echo "{}"')
+        install("compute-sanitizer", SOUND)
+        gpu_checks.diagnose(tmp_path, 60.0)
+        assert list(gpu_checks.lines(tmp_path)) == [
+            "dcgmi diag -r 1: dcgm-diag.json",
+            "memcheck: ERROR SUMMARY: 0 errors; ended with 0",
+            "racecheck: RACECHECK SUMMARY: 0 hazards displayed (0 errors, 0 warnings); ended with 0",
+        ]
+        asked = gpu_checks.report(tmp_path, "memcheck").read_text().splitlines()[0]
+        assert asked == f"--tool memcheck --error-exitcode 86 {sys.executable} -m bench.gpu_sanitized"
+        assert gpu_checks.is_sound(tmp_path)
+        install("compute-sanitizer", "exit 1")
+        gpu_checks.diagnose(tmp_path, 60.0)
+        assert gpu_checks.is_sound(tmp_path)
+
+    @pytest.mark.parametrize(
+        ("script", "said"),
+        [
+            ('echo "===== ERROR SUMMARY: 3 errors"; exit 86', "ERROR SUMMARY: 3 errors; ended with 86"),
+            ("exit 1", "no summary; ended with 1"),
+            ("sleep 60", "no summary; stopped after 0 s"),
+        ],
+    )
+    @pytest.mark.usefixtures("machine")
+    def test_an_error_or_no_end_fails_the_proof(self, tmp_path, install, monkeypatch, script, said):
+        install("compute-sanitizer", script)
+        monkeypatch.setattr(gpu_checks, "TOOL_SECONDS", 0.3)
+        assert gpu_plan.run_step("proof", tmp_path / "proof", 420.0) == 1
+        assert f"\nmemcheck: {said}\n" in (tmp_path / "proof" / "page.md").read_text()
+
+    @pytest.mark.parametrize("name", ["stream.copy", "compression.top_k"])
+    def test_what_is_sanitized_is_executed_and_checked(self, driver, name):
+        """A sample: all of them take half a minute on a processor."""
+        assert gpu_sanitized.run_work(gpu_sanitized.WORKS[name]) == "ok"
+        assert {"stream.copy": "stream_copy", "compression.top_k": "select_take"}[name] in driver.journal
 
 
 @pytest.mark.skipif(not shutil.which("g++"), reason="no g++ to run the kernels with")
@@ -191,7 +254,7 @@ def test_a_step_measures_in_processes_from_the_first_look_to_its_page(tmp_path, 
     monkeypatch.setattr(gpu_measure, "handle_stop_signals", lambda _: None)
     stand_ins = functools.partial(ChildProcesses, module="tests.worker.cuda.failing")
     monkeypatch.setattr(gpu_measure, "ChildProcesses", stand_ins)
-    assert gpu_plan.run_step("proof", tmp_path / "proof", 300.0) == 0
+    assert gpu_plan.run_step("proof", tmp_path / "proof", 420.0) == 0
     page = (tmp_path / "proof" / "page.md").read_text()
     assert "NVIDIA H200, " in page
     assert "2 of 2 benchmarks have a figure." in page

@@ -29,6 +29,7 @@ def record(name, nanoseconds, status="ok", repeat=1):
         measurement=measurement,
         failure=failure,
         repeat=repeat,
+        gaps=[],
     )
 
 

@@ -6269,6 +6269,8 @@ export interface NodeAccelerator {
     compute_mode?: string;
     /** True if the device is partitioned. */
     mig_mode?: boolean;
+    /** Profile of a slice of a partitioned device, such as `1g.10gb`; absent of a whole device. */
+    mig_profile?: string;
     /** True if errors of the memory are corrected. */
     ecc_mode?: boolean;
     /** Highest generation of the bus that device and slot have. */

@@ -8437,6 +8437,9 @@ class NodeAccelerator(TypedDict):
     mig_mode: NotRequired[bool]
     """True if the device is partitioned."""
 
+    mig_profile: NotRequired[str]
+    """Profile of a slice of a partitioned device, such as `1g.10gb`; absent of a whole device."""
+
     ecc_mode: NotRequired[bool]
     """True if errors of the memory are corrected."""
 
