@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from math import comb
+from math import comb, fsum
 from statistics import fmean, median, pstdev, quantiles
 
 CONFIDENCE = 0.95
@@ -103,8 +103,8 @@ def _compute_drift(samples: Sequence[float]) -> float:
     count = len(samples)
     if count == 1:
         return 0.0
-    centre, mean = (count - 1) / 2, fmean(samples)
-    slope = sum((place - centre) * (sample - mean) for place, sample in enumerate(samples))
+    centre = (count - 1) / 2
+    slope = fsum((place - centre) * sample for place, sample in enumerate(samples))
     return slope / (count * (count * count - 1) / 12) * (count - 1)
 
 

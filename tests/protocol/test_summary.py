@@ -70,7 +70,8 @@ def test_a_summary_scales_with_its_samples(values, factor):
     one, other = summarize_samples(values), summarize_samples([value * factor for value in values])
     assert other.median == pytest.approx(one.median * factor)
     assert other.relative_spread == pytest.approx(one.relative_spread, rel=1e-6, abs=1e-9)
-    assert other.drift == pytest.approx(one.drift, rel=1e-6, abs=1e-6)
+    # Where some samples are far above the median, what they are rounded by is large beside it.
+    assert other.drift == pytest.approx(one.drift, rel=1e-6, abs=1e-6 + 1e-12 * one.maximum / one.median)
 
 
 @given(samples)
