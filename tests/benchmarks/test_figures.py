@@ -1,6 +1,7 @@
 """The service's figures: from samples alone, the same as the node's, and compared by their intervals."""
 
 from statistics import median
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -14,6 +15,7 @@ from service.benchmarks.figures import (
     compute_run_figure,
     is_metric_matching,
 )
+from service.benchmarks.repeats import compute_figures
 from service.protocol.summary import summarize_samples
 from tests.benchmarks.records import COPY, GEMM, POWER, SUITE, record, samples_ns
 
@@ -152,3 +154,15 @@ class TestVerdict:
     def test_three_percent_are_seen_through_noise_of_one(self, seed):
         base, slow = (samples_ns(middle, seed=seed) for middle in (3_000_000, 3_090_000))
         assert compare_standings(standing(base), standing(slow), is_time=True) == "slower"
+
+
+def test_of_repeats_of_several_sizes_the_last_size_counts():
+    rows = [
+        SimpleNamespace(
+            benchmark="hbm.copy", work_sha256=size, repeat=repeat, figure=figure, fencing_token=1,
+            metric="bytes_per_second", direction="higher", conditions={},
+        )
+        for repeat, (size, figure) in enumerate([("full", 4.0), ("half", 3.0), ("half", 2.0)], start=1)
+    ]  # fmt: skip
+    (found,) = compute_figures(rows)
+    assert (found["repeats"], found["value"]) == (2, 2.5)

@@ -8,9 +8,15 @@ from pydantic import MISSING
 from service.protocol.canonical import compute_digest
 from service.protocol.suites import LEAST_FLOPS, shipped_suites
 from service.worker.benchmark import MeasurementFacts, NoRoom, Unsupported
+from service.worker.interrupt import InterruptSignal
 from service.worker.measure import MeasuredDevice, measure_repeat
+from service.worker.process import EndedProcess
+from service.worker.running import SuiteRun, run_suite
 from service.worker.sizing import prepare_largest
+from service.worker.status import WorkerStatus
+from service.worker.task import RepeatTask
 from tests.worker.machines import FakeWatch, benchmark, fake_device, task
+from tests.worker.records import measured
 
 STREAM = {"kind": "stream", "pattern": "copy", "array_bytes": 2**30}
 SUITE = shipped_suites()["gpu-deep"]
@@ -97,6 +103,55 @@ def test_devices_that_measure_together_keep_to_the_full_size():
     result = measure_repeat(task(benchmark(STREAM, "bytes")), find=lambda _: device, together=Together())
     assert result.status == "unsupported"
     assert result.measurement is MISSING
+
+
+class Half:
+    """Processes that have room for a size, and not for a larger one."""
+
+    is_stuck = False
+
+    def __init__(self, largest):
+        self.largest, self.asked = largest, []
+
+    def run(self, _words, given, _interrupt, **_limits):
+        asked = RepeatTask.model_validate_json(given)
+        self.asked.append(asked.benchmark.work.array_bytes)
+        work = asked.benchmark.work.model_copy(update={"array_bytes": min(self.asked[-1], self.largest)})
+        windows = asked.benchmark.windows if work == asked.benchmark.work else []
+        benchmark = asked.benchmark.model_copy(update={"work": work, "windows": windows})
+        record = measured(asked.model_copy(update={"benchmark": benchmark}))
+        return EndedProcess(record.to_json(), "", 0)
+
+
+@pytest.fixture
+def ran():
+    """The records of the repeats of a copy, and the sizes that its processes were asked for."""
+
+    def run(largest):
+        suite = SUITE.model_copy(update={"benchmarks": [SUITE.find_benchmark("hbm.copy")]})
+        children, kept = Half(largest), []
+        made = SuiteRun(
+            run_id="run-1", suite=suite, seed=7, fencing_token=1, attempt=1, nonce="ab" * 16,
+            node_id="node-1", boot_id_sha256="0" * 64, inventory_sha256="0" * 64, accelerator_index=0,
+            accelerators=(0,),
+        )  # fmt: skip
+        run_suite(made, children, InterruptSignal(), WorkerStatus(), kept.append)
+        return kept, children.asked
+
+    return run
+
+
+def test_the_next_repeat_begins_with_the_size_of_the_one_before(ran):
+    kept, asked = ran(2**31)
+    assert asked == [2**32, 2**31, 2**31]
+    assert [one.status for one in kept] == ["ok"] * 3
+    assert {one.benchmark.work.array_bytes for one in kept} == {2**31}
+
+
+def test_a_size_that_no_halving_leads_to_is_a_wrong_record(ran):
+    kept, asked = ran(2**31 + 2**30)
+    assert asked == [2**32] * 3
+    assert [one.failure.reason for one in kept] == ["WRONG_RECORD"] * 3
 
 
 class TestSuites:
