@@ -185,8 +185,7 @@ class BlockScaledProduct(gemm.MatrixProduct):
         element, free = SCALES[work.number_format].element_bits / 8, device.read_free_bytes()
         sizes = [round(side * work.k * element) for side in (work.m, work.n)]
         needed = sum(sizes) + 2 * work.m * work.n
-        if work.count_work().moved_bytes > free:
-            raise Unsupported(f"needs {work.count_work().moved_bytes} bytes, {free} are free")
+        device.demand_room(work.count_work().moved_bytes)
         wanted = -(-CACHE_SHARE * device.l2_bytes // needed)
         count = max(min(wanted, gemm.MOST_SETS, int(gemm.MEMORY_SHARE * free) // needed), 1)
         self._first: list[FactorScales] = []

@@ -96,8 +96,7 @@ class GroupedProducts:
         """Allocates and fills A and B of all experts, and allocates room for C."""
         device, work = self._device, self._work
         counts = [work.groups * size for size in (work.m * work.k, work.n * work.k, work.m * work.n)]
-        if _WIDTH * sum(counts) > device.read_free_bytes():
-            raise Unsupported(f"needs {_WIDTH * sum(counts)} bytes, {device.read_free_bytes()} are free")
+        device.demand_room(_WIDTH * sum(counts))
         a, b, c = (device.allocate(_WIDTH * count) for count in counts)
         for which, address in enumerate((a, b)):
             of_factor = numbers.derive_seed(self._seed, which)

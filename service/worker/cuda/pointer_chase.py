@@ -24,8 +24,7 @@ class PointerChase:
     """A cycle through all lines of an array, in an order of the seed."""
 
     def __init__(self, device: CudaDevice, work: PointerChaseWork, seed: int) -> None:
-        if work.array_bytes > device.read_free_bytes():
-            raise Unsupported(f"needs {work.array_bytes} bytes, {device.read_free_bytes()} are free")
+        device.demand_room(work.array_bytes)
         self._device, self._work = device, work
         self._lines = work.array_bytes // LINE_BYTES
         drawn = [int(bits) % self._lines for bits in numbers.generate_bits(seed, np.arange(2))]
