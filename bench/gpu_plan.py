@@ -56,7 +56,7 @@ STEPS = {
             "memory.context", "divergence.1", "divergence.32", "bank_conflict.1", "bank_conflict.32",
             "occupancy.8", "occupancy.64", "optimizer.adamw", "gradients.accumulate_bf16",
             "gradients.compress_int8", "gradients.compress_top_k", "training.step", "decode.graph",
-            "enqueue.c", "enqueue.cuda_bindings",
+            "enqueue.c", "enqueue.cuda_bindings", "hbm.copy_driver", "latency.memory",
         ),
     ),
     "proof": Step(
@@ -67,10 +67,10 @@ STEPS = {
             "gemm_shape.bf16_1536x1536x1536", "gemm_skinny.bf16_m1", "cache.read", "launch.graph",
         ),
         {"warmup_seconds": 1.0, "least_seconds": 0.5, "most_seconds": 2.0},
-        left_out=("*_sustained", "*_flashinfer*"),
+        left_out=("*_sustained", "*_flashinfer*", "*_flash3*", "*_cudnn_paged", "gemm.fp64"),
         controls=(
-            "gemm.bf16_4096", "gemm.bf16_16384", "gemm.fp8_16384", "gemm_skinny.fp8_m16",
-            "attention.prefill_own", "attention.decode_own",
+            "gemm.bf16_16384", "gemm.fp8_16384", "gemm_skinny.fp8_m16", "attention.prefill_own",
+            "attention.decode_own",
         ),
         compares=True,
         diagnoses=True,

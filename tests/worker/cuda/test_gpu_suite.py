@@ -52,7 +52,7 @@ def test_it_says_in_one_line_that_there_is_no_gpu(driver, fake_nvml):
     driver.fact("cuInit", 0)
     fake_nvml.answers["nvmlDeviceGetCount"] = 0
     with pytest.raises(
-        gpu_suite.MissingDependency, match=r"^no NVIDIA GPU: accelerator 0: Invalid Argument$"
+        gpu_suite.MissingDependency, match=r"^no NVIDIA GPU: accelerator 0: it does not exist$"
     ):
         gpu_suite.device_name()
 
