@@ -25,7 +25,7 @@ from tests.faults.harness import LONG
 from tests.forked import DIRECTORY
 from tests.inline import Loop
 from tests.postgresql import get_server
-from tests.prepared import open_file, prepare_on_server
+from tests.prepared import prepare_file, prepare_on_server
 from tests.searching import share_searches
 
 __all__ = ["browser", "window"]  # fixtures
@@ -182,7 +182,7 @@ class Databases:
 
     def _prepare(self) -> str:
         if self._server is None:
-            return str(open_file())
+            return str(prepare_file())
         return prepare_on_server(self._address, self._server.execute)
 
     def _keep(self, url: str) -> Database:

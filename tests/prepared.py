@@ -8,10 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from service.app.storage import upgrade_schema
-from service.audit.service import Writes
-from service.auth.service import initialize_installation
 from service.kit.database.engine import Database
-from tests.applications import KEYRING
 from tests.forked import DIRECTORY
 
 
@@ -24,43 +21,26 @@ def _turn() -> Iterator[Path]:
         yield folder
 
 
-def _prepare(file: Path, do: Callable[[Database], object]) -> Path:
-    """A file of an embedded database, as ``do`` leaves it."""
-    unfinished = file.with_name(f"unfinished-{file.name}")
-    if not file.exists():
-        database = Database(f"sqlite:///{unfinished}")
-        do(database)
-        database.dispose()
-        unfinished.rename(file)
+def prepare_file() -> Path:
+    """The file of an embedded database."""
+    with _turn() as folder:
+        file, unfinished = folder / "prepared.db", folder / "unfinished.db"
+        if not file.exists():
+            database = Database(f"sqlite:///{unfinished}")
+            upgrade_schema(database)
+            database.dispose()
+            unfinished.rename(file)
     return file
 
 
-def open_database(database: Database) -> None:
-    """Leave a database as a service with the secret of the tests does that has started on it."""
-    upgrade_schema(database)
-    initialize_installation(database, KEYRING, Writes(database, KEYRING))
-
-
-def prepare_file() -> Path:
-    """The file of an embedded database on which no service has started."""
-    with _turn() as folder:
-        return _prepare(folder / "prepared.db", upgrade_schema)
-
-
-def open_file() -> Path:
-    """The file of an embedded database on which a service has started."""
-    with _turn() as folder:
-        return _prepare(folder / "opened.db", open_database)
-
-
 def prepare_on_server(address: Callable[[str], str], execute: Callable[[str], None]) -> str:
-    """The name of a database of PostgreSQL on which a service has started; ``address`` is that of a name."""
+    """The name of a database of PostgreSQL; ``address`` is that of a database by its name."""
     with _turn() as folder:
         done = folder / "prepared.postgresql"
         if not done.exists():
             execute("CREATE DATABASE test_prepared")
             database = Database(address("test_prepared"))
-            open_database(database)
+            upgrade_schema(database)
             database.dispose()
             done.touch()
     return "test_prepared"
