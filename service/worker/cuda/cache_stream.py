@@ -51,23 +51,15 @@ class CachedArrays:
 
     def execute(self, iterations: int) -> int:
         """Returns the nanoseconds of ``iterations`` launches; an untimed one before them loads the arrays."""
-
-        def enqueue_launches() -> None:
-            for _ in range(iterations):
-                self._launch()
-
-        self._launch()
-        return self._device.time_work(enqueue_launches)
+        return self._device.time_warm_launches(self._launch, iterations)
 
     def check(self) -> CorrectnessCheck:
         """Spoils the result, runs once, and compares sums over all; of a copy also a sample of elements."""
         if self._work.pattern == "copy":
-            wrong = self._arrays.count_errors(self._launch)
-            method = "sample of elements against NumPy, checksum over all"
-        else:
-            wrong, method = self._count_sum_errors(), "sum of all words of all passes"
+            return self._arrays.check_copy(self._launch)
+        wrong = self._count_sum_errors()
         return CorrectnessCheck(
-            method=method,
+            method="sum of all words of all passes",
             largest_error=float(wrong),
             tolerance=0.0,
             passed=not wrong,

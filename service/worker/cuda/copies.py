@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from service.protocol.results import CorrectnessCheck
 from service.worker.benchmark import Unsupported
 from service.worker.cuda import numbers
 from service.worker.cuda.device import CudaDevice, KernelLaunch, run_kernel
@@ -22,8 +23,17 @@ class CopyArrays:
         self.target, self.source = device.allocate(array_bytes), device.allocate(array_bytes)
         run_kernel(device, ("random.cu", "fill_whole"), self.source, self.count, self._seed)
 
-    def count_errors(self, launch: KernelLaunch) -> int:
-        """Counts elements and sums that differ from the source after one launch into a spoilt target."""
+    def check_copy(self, launch: KernelLaunch) -> CorrectnessCheck:
+        """Spoils the target, copies once, and compares sums over all and a sample of elements."""
+        wrong = self._count_errors(launch)
+        return CorrectnessCheck(
+            method="sample of elements against NumPy, checksum over all",
+            largest_error=float(wrong),
+            tolerance=0.0,
+            passed=not wrong,
+        )
+
+    def _count_errors(self, launch: KernelLaunch) -> int:
         run_kernel(self._device, ("flush.cu", "flush"), self.target, self.vectors, SPOIL)
         launch()
         sums = [

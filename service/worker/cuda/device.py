@@ -222,6 +222,11 @@ class CudaDevice:
         check_status(self.driver.cuEventSynchronize(stop))
         return self.compute_elapsed_ns(start, stop)
 
+    def time_warm_launches(self, launch: KernelLaunch, times: int) -> int:
+        """Returns nanoseconds of ``times`` launches in sequence, after an untimed one to warm the cache."""
+        launch()
+        return self._time_in_sequence(launch, times)
+
     def time_launches(self, launch: KernelLaunch, times: int, working_set_bytes: int | None = None) -> int:
         """Returns nanoseconds of ``times`` launches in sequence, after a flush.
 
@@ -230,12 +235,14 @@ class CudaDevice:
         """
         if working_set_bytes is not None and working_set_bytes < CACHE_SHARE * self.l2_bytes:
             return sum(self.time_launches(launch, 1) for _ in range(times))
+        self.flush_cache()
+        return self._time_in_sequence(launch, times)
 
+    def _time_in_sequence(self, launch: KernelLaunch, times: int) -> int:
         def enqueue_launches() -> None:
             for _ in range(times):
                 launch()
 
-        self.flush_cache()
         return self.time_work(enqueue_launches)
 
     def time_queued(self, work: Callable[[], None]) -> int:

@@ -58,13 +58,7 @@ class FewWarps:
 
     def check(self) -> CorrectnessCheck:
         """Spoils the target, copies once, and compares sums over all and a sample of elements."""
-        wrong = self._arrays.count_errors(self._launch)
-        return CorrectnessCheck(
-            method="sample of elements against NumPy, checksum over all",
-            largest_error=float(wrong),
-            tolerance=0.0,
-            passed=not wrong,
-        )
+        return self._arrays.check_copy(self._launch)
 
 
 def _compute_shape(warps: int) -> tuple[int, int]:

@@ -50,13 +50,7 @@ class PointerChase:
 
         An untimed launch before them loads an array that a cache holds.
         """
-
-        def enqueue_launches() -> None:
-            for _ in range(iterations):
-                self._launch()
-
-        self._launch()
-        return self._device.time_work(enqueue_launches)
+        return self._device.time_warm_launches(self._launch, iterations)
 
     def check(self) -> CorrectnessCheck:
         """Compares the place after one launch from the first line with that of the affine map."""
