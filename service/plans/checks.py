@@ -134,28 +134,29 @@ def _check_prices(space: SearchSpace) -> None:
 
 
 def _check_supply(pricer: CandidatePricer, supply: DeviceSupply) -> None:
-    try:
-        _price_run(pricer, supply, _PLAIN_LAYOUT)
-    except PlanningError:
-        # Terms that are refused are so on every layout. A plain one may be what does not suit.
-        try:
-            _price_run(pricer, supply, MISSING)
-        except PlanningError as error:
-            # The search reports errors of the members that it varies.
-            if error.code != NEVER_ENDS and not error.pointer.startswith(_LEFT_TO_THE_SEARCH):
-                raise
+    # Terms that are refused are so on every layout, but a plain one may not suit the question.
+    refusal = _find_refusal(pricer, supply, _PLAIN_LAYOUT) and _find_refusal(pricer, supply, MISSING)
+    # The search reports errors of the members that it varies.
+    if refusal and refusal.code != NEVER_ENDS and not refusal.pointer.startswith(_LEFT_TO_THE_SEARCH):
+        raise refusal
 
 
-def _price_run(pricer: CandidatePricer, supply: DeviceSupply, layout: ParallelismInput | MISSING) -> None:
-    space = pricer.space
+def _find_refusal(
+    pricer: CandidatePricer, supply: DeviceSupply, layout: ParallelismInput | MISSING
+) -> PlanningError | None:
+    """Returns the error of pricing a run on a supply; None if it can be priced."""
+    question = pricer.space.question
     given: dict[str, Any] = {
-        "model": space.question.model,
-        "workload": space.question.workload,
-        "cluster": space.clusters[supply.clusters[0]],
+        "model": question.model,
+        "workload": question.workload,
+        "cluster": pricer.space.clusters[supply.clusters[0]],
+        "parallelism": layout,
     }
-    if layout is not MISSING:
-        given["parallelism"] = layout
     configuration = RequestConfiguration(
         ThroughputEstimateRequest.model_construct(**given), MemoryEstimateRequest.model_construct(**given)
     )
-    pricer.check_supply(run_configuration(configuration, space.catalog), supply)
+    try:
+        pricer.check_supply(run_configuration(configuration, pricer.space.catalog), supply)
+    except PlanningError as error:
+        return error
+    return None
