@@ -181,7 +181,7 @@ def page(benchmarks: Sequence[Benchmark], taken: dict[str, HostTime], load: floa
 
 
 def main() -> int:
-    """Runs every benchmark, and writes the page. Returns 1 if something is not as planned."""
+    """Runs every benchmark and writes the page. Returns 1, without a page, if something is not as planned."""
     parser = argparse.ArgumentParser(prog="gpu-stand-in", description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, default=PAGE)
     options = parser.parse_args()
@@ -193,10 +193,12 @@ def main() -> int:
     for one in benchmarks:
         taken[one.name] = measure(one, children)
         print(f"{one.name}: {taken[one.name].seconds:.1f} s, {taken[one.name].outcome}", flush=True)
-    options.out.write_text("\n".join(page(benchmarks, taken, os.getloadavg()[0])) + "\n")
     faults = find_faults(taken)
-    print("\n".join(faults))
-    return int(bool(faults))
+    if faults:
+        print("\n".join(faults))
+        return 1
+    options.out.write_text("\n".join(page(benchmarks, taken, os.getloadavg()[0])) + "\n")
+    return 0
 
 
 if __name__ == "__main__":

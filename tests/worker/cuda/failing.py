@@ -1,4 +1,4 @@
-"""A process that measures on stand-ins of driver, NVML and cuBLASLt, which fail as ``FAKE_FAULT`` says."""
+"""A process that measures on stand-ins of the driver and of libraries, which fail as ``FAKE_FAULT`` says."""
 
 import importlib
 import os
@@ -11,7 +11,8 @@ import pynvml
 from service.worker.child import list_devices, main, measure_task
 from service.worker.cuda import bindings, device, gemm
 from tests.worker.cuda import host_kernels
-from tests.worker.cuda.fake_cublaslt import CUBLAS, FakeLt
+from tests.worker.cuda.fake_cublas import FakeCublas
+from tests.worker.cuda.fake_cublaslt import FakeLt
 from tests.worker.cuda.fake_cufft import FakeCufft
 from tests.worker.cuda.fake_nvml import MOVED, FakeNvml, process
 
@@ -31,8 +32,9 @@ class Machine:
     def __init__(self):
         self.driver = host_kernels.driver()
         self.lt = FakeLt(lambda microseconds: self.driver.fake_advance(float(microseconds)))
+        self.cublas = FakeCublas(lambda microseconds: self.driver.fake_advance(float(microseconds)))
         self._queued = []
-        self.lt.queue = self._queue
+        self.lt.queue = self.cublas.queue = self._queue
         self.nvml = FakeNvml(
             nvmlSystemGetCudaDriverVersion=13000,
             nvmlDeviceGetUUID="GPU-00000000",
@@ -83,6 +85,7 @@ class Machine:
         for attribute, value in {"16": b"132", "38": b"52428800"}.items():
             self.driver.fake_fact(f"attribute:{attribute}".encode(), value)
         self.lt.queue = lambda _stream, _work: self.lt._advance(1000.0)
+        self.cublas.queue = lambda _stream, _work: self.driver.fake_advance(1000.0)
         self.cufft = FakeCufft(lambda _: None)
         self.cufft.xt_exec = lambda *_: self.driver.fake_advance(1000.0)
         self.nvml.answers |= {
@@ -97,7 +100,7 @@ class Machine:
         found = {
             "pynvml": self.nvml,
             "nvmath.bindings.cublasLt": self.lt,
-            "nvmath.bindings.cublas": CUBLAS,
+            "nvmath.bindings.cublas": self.cublas,
             "nvmath.bindings.cufft": self.cufft,
         }
         importlib.import_module = bindings.import_module = lambda name: found.get(name) or modules(name)

@@ -21,15 +21,26 @@ def taken(seconds, outcome="ok", **other):
 
 
 @pytest.mark.skipif(not shutil.which("g++"), reason="no g++ to build the driver with")
-def test_a_process_goes_through_its_check_at_the_size_of_the_suite(monkeypatch):
+@pytest.mark.parametrize(
+    ("name", "checked"),
+    [
+        ("hbm.read", "65536 elements against NumPy, checksum over all: "),
+        ("gemm_grouped.bf16_8x16", "12 tiles of 16 x 16 of 8 experts against float64: "),
+    ],
+)
+def test_a_process_goes_through_its_check_at_the_size_of_the_suite(monkeypatch, name, checked):
     host_kernels.driver()
     monkeypatch.setenv("FAKE_FAULT", "simulated")
-    (benchmark,) = [one for one in BENCHMARKS if one.name == "hbm.read"]
-    assert benchmark.work.array_bytes == 2**32
+    (benchmark,) = [one for one in BENCHMARKS if one.name == name]
     found = gpu_stand_in.measure(benchmark, ChildProcesses(module="tests.worker.cuda.failing"))
     assert found.outcome == "WRONG_RESULT"
-    assert found.detail.startswith("65536 elements against NumPy, checksum over all: ")
+    assert found.detail.startswith(checked)
     assert 0.1 < found.seconds < 60.0
+
+
+def test_the_size_is_that_of_the_suite():
+    (benchmark,) = [one for one in BENCHMARKS if one.name == "hbm.read"]
+    assert benchmark.work.array_bytes == 2**32
 
 
 def test_the_seconds_of_a_suite_are_those_of_its_processes_and_of_its_rule():
