@@ -131,6 +131,7 @@ hip-kernels: ## Compile the kernels as HIP for AMD Instinct by the clang of zigl
 gpu-purposes: ## Say which constant each benchmark of an accelerator moves, bounds or validates; writes docs/gpu-purposes.md
 	@tools/setup run
 	$(VENV)/python -m bench.gpu_purposes
+
 gpu-stand-in: ## Run every benchmark of one GPU at its real size against a simulated device; writes docs/gpu-stand-in.md; takes 10 minutes
 	@tools/setup test
 	$(VENV)/python -m bench.gpu_stand_in
