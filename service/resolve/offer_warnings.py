@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from datetime import date
 
-from service.planning.cost.prices import STALE_DAYS, age_days, is_early, is_expired, is_old, is_stale
+from service.planning.cost.prices import STALE_DAYS, is_early, is_expired, is_old, is_stale
 from service.planning.notes import AnswerNotes
 from service.resolve.catalog import KnownOffer
 
@@ -43,13 +43,14 @@ def warn_of_age(notes: AnswerNotes, as_of: str, pointer: str, *, on: date) -> No
 
 def _list_age_warnings(as_of: str, on: date) -> Iterator[tuple[str, str]]:
     try:
-        age, stale = age_days(as_of, on), is_stale(as_of, on)
+        stale = is_stale(as_of, on)
     except ValueError:
         # Rows of earlier versions may hold a date that does not exist.
         yield "PRICE_UNDATED", "the date of the price does not exist in the calendar, so its age is unknown"
         return
     if stale:
-        yield "PRICE_STALE", f"the price of {as_of} is at least {age} days old; the limit is {STALE_DAYS}"
+        # Without its age, which is another one each day: one question has one answer.
+        yield "PRICE_STALE", f"the price of {as_of} is more than {STALE_DAYS} days old"
 
 
 def _list_old_warnings(as_of: str, newest: date) -> Iterator[tuple[str, str]]:

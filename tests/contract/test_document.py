@@ -5,6 +5,7 @@ import functools
 import json
 import operator
 import re
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import jsonschema_rs
@@ -16,6 +17,7 @@ from service.app.examples import EXAMPLE_IDS, EXAMPLES, round_figures
 from service.app.settings import Settings
 from service.catalog.registry import KINDS, RESOURCES
 from service.cli.main import app as command_line
+from service.kit import clock
 from service.schemas.events import WebhookEventType
 from tests.contract.node import installed, node
 
@@ -119,9 +121,18 @@ def _compiled(schema):
     return jsonschema_rs.Draft202012Validator({**json.loads(schema), "components": DOCUMENT["components"]})
 
 
+class Later(datetime):
+    """A clock that is more than a year ahead."""
+
+    @classmethod
+    def now(cls, tz=None):
+        return datetime.now(tz) + timedelta(days=400)
+
+
 class TestTheCommittedFile:
-    def test_is_what_the_command_prints(self):
-        """As it does in a process of its own: see the tests of the command line."""
+    def test_is_what_the_command_prints(self, monkeypatch):
+        """A year later, as it does today in a process of its own: see the tests of the command line."""
+        monkeypatch.setattr(clock, "datetime", Later)
         printed = CliRunner().invoke(command_line, ["openapi"]).stdout
         assert PATH.read_text() == printed, "run `ironlaw openapi > docs/openapi.json`"
 
