@@ -249,7 +249,10 @@ class SimulatedNode(RetryingCaller):
             device=self.device,
             worker_version=WORKER_VERSION,
         )
-        request = {"content": enrolment.model_dump_json(), "headers": {"Content-Type": "application/json"}}
+        request: dict[str, Any] = {
+            "content": enrolment.model_dump_json(),
+            "headers": {"Content-Type": "application/json"},
+        }
         answer = await self._until_answered(
             "enrol_node",
             lambda: self._once("enrol_node", "POST", "/v1/nodes:enrol", ANSWER_SECONDS, **request),

@@ -136,6 +136,9 @@ def measured(
         }
     else:
         outcome = {"status": "ok", "measurement": _measurement(benchmark, device, chance, speed)}
+    accelerator: dict[str, Any] = {}
+    if device == "cuda":
+        accelerator = {"accelerator_index": 0, "concurrent_accelerators": 1}
     return BenchmarkResultReport(
         result_id=generate_uuid7(),
         run_id=lease.id,
@@ -155,7 +158,7 @@ def measured(
         finished_monotonic_seconds=1000.0 + seconds,
         clock_offset_seconds=chance.uniform(-0.01, 0.01),
         software=[NodeSoftware(name="python", version="3.11.7")],
-        **({"accelerator_index": 0, "concurrent_accelerators": 1} if device == "cuda" else {}),
+        **accelerator,
         **node,
         **outcome,
     )

@@ -18,6 +18,7 @@ from sqlalchemy.pool import Pool
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.app import application
+from service.app.settings import Settings
 from service.cli import main as cli
 from service.nodes import leases, waiting
 
@@ -114,8 +115,8 @@ def count() -> None:
     event.listen(Pool, "checkout", counts.taken)
     event.listen(Pool, "checkin", counts.given_back)
 
-    def counted(*arguments: Any) -> FastAPI:  # noqa: ANN401
-        app = create(*arguments)
+    def counted(settings: Settings) -> FastAPI:
+        app = create(settings)
         app.add_middleware(CountingMiddleware, counts=counts, application=app)
         return app
 

@@ -29,7 +29,10 @@ def measure(suite: BenchmarkSuite, folder: Path, seconds: float) -> str | None:
     limit.start()
     logger = logging.getLogger("service.worker")
     logger.setLevel(logging.INFO)
-    handlers = [logging.StreamHandler(sys.stderr), logging.FileHandler(folder / "log.txt")]
+    handlers: list[logging.Handler] = [
+        logging.StreamHandler(sys.stderr),
+        logging.FileHandler(folder / "log.txt"),
+    ]
     try:
         for handler in handlers:
             handler.setFormatter(logging.Formatter("%(asctime)s %(message)s"))

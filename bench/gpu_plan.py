@@ -147,7 +147,9 @@ def measure_rest(folder: Path, suite: Any, seconds: float) -> str | None:  # noq
     gpu_checks.ask(run, gpu_checks.BEFORE)
     try:
         measure = importlib.import_module("bench.gpu_measure").measure
-        return measure(suite.model_copy(update={"benchmarks": rest}), run, ends_at - time.monotonic())
+        rest_of_suite = suite.model_copy(update={"benchmarks": rest})
+        ended: str | None = measure(rest_of_suite, run, ends_at - time.monotonic())
+        return ended
     finally:
         gpu_checks.ask(run, gpu_checks.AFTER)
 
@@ -180,13 +182,14 @@ def run_step(name: str, folder: Path, limit: float) -> int:
     ends_at = time.monotonic() + limit - gpu_suite.ENDING_SECONDS
     device = gpu_suite.device_name()
     known = gpu_suite.catalogued(device)
+    known_id = known["id"] if known else None
     folder.mkdir(parents=True, exist_ok=True)
     try:
         kept_back = step.kept_back_seconds - gpu_suite.ENDING_SECONDS
         ended = measure_rest(folder, suite, ends_at - time.monotonic() - kept_back)
         found = recorded(folder)
-        rows = [gpu_suite.row(*item, known and known["id"]) for item in found.items()]
-        comparison = {"device": device, "accelerator_id": known and known["id"], "ended": ended}
+        rows = [gpu_suite.row(*item, known_id) for item in found.items()]
+        comparison = {"device": device, "accelerator_id": known_id, "ended": ended}
         comparison |= {"benchmarks": rows, "ceilings": gpu_suite.ceilings(found, known)}
         gpu_suite.write_comparison(folder, comparison)
         if step.compares:

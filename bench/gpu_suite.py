@@ -94,7 +94,8 @@ def device_name() -> str:
     try:
         device.load_driver()
         with nvml.open_nvml() as bindings:
-            return nvml.decode_text(bindings.nvmlDeviceGetName(nvml.get_handle(bindings, 0)))
+            name: str = nvml.decode_text(bindings.nvmlDeviceGetName(nvml.get_handle(bindings, 0)))
+            return name
     except unsupported as error:
         raise MissingDependency(f"no NVIDIA GPU: {error}") from None
 
@@ -102,10 +103,8 @@ def device_name() -> str:
 def catalogued(name: str) -> dict[str, Any] | None:
     """Returns a device of the catalog by its name or an alias, or None."""
     text = files("service.catalog.accelerators").joinpath("shipped.json").read_text("utf-8")
-    for entry in json.loads(text):
-        if name in (entry["name"], *entry["aliases"]):
-            return entry
-    return None
+    entries: list[dict[str, Any]] = json.loads(text)
+    return next((entry for entry in entries if name in (entry["name"], *entry["aliases"])), None)
 
 
 def suite_of(suite_id: str) -> Any:  # noqa: ANN401  # imported where its packages are
@@ -169,7 +168,7 @@ def chosen(suite: Any, patterns: Sequence[str], part: int | None) -> Any:  # noq
 def records(folder: Path) -> dict[str, list[Any]]:
     """Every record of a run, by benchmark."""
     result = importlib.import_module("service.protocol.results").BenchmarkResultReport
-    found = {}
+    found: dict[str, list[Any]] = {}
     for file in sorted((folder / "records").glob("*.json")):
         record = result.model_validate_json(file.read_bytes())
         found.setdefault(record.benchmark.name, []).append(record)
@@ -193,7 +192,9 @@ def against_window(
 def figure_of(record: Any) -> float:  # noqa: ANN401
     """The figure of one record."""
     measurement = record.measurement
-    return record.benchmark.compute_figure(measurement.values, inner_iterations=measurement.inner_iterations)
+    times = measurement.inner_iterations
+    figure: float = record.benchmark.compute_figure(measurement.values, inner_iterations=times)
+    return figure
 
 
 def row(name: str, repeats: list[Any], device: str | None) -> dict[str, Any]:
@@ -203,7 +204,7 @@ def row(name: str, repeats: list[Any], device: str | None) -> dict[str, Any]:
         failure = repeats[0].failure
         return {"name": name, "status": repeats[0].status, "detail": f"{failure.reason}: {failure.detail}"}
     benchmark = measured[-1].benchmark
-    beside = {}
+    beside: dict[int, list[float]] = {}
     for repeat in measured:
         if repeat.benchmark != benchmark:
             continue  # of a larger size, before memory became short
@@ -340,7 +341,7 @@ def compared(folder: Path, suite: Any, limit: float) -> int:  # noqa: ANN401
     ends_at = time.monotonic() + limit - ENDING_SECONDS
     name = device_name()
     device = catalogued(name)
-    device_id = device and device["id"]
+    device_id = device["id"] if device else None
     folder.mkdir(parents=True, exist_ok=True)
     try:
         found, ended = measured(folder, suite, ends_at - time.monotonic() - COMPARISON_SECONDS)

@@ -9,6 +9,7 @@ import json
 import sys
 import traceback
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -40,7 +41,8 @@ class TorchDevice:
             call(turn)
         stop.record()
         stop.synchronize()
-        return start.elapsed_time(stop) * 1e6
+        nanoseconds: float = start.elapsed_time(stop) * 1e6
+        return nanoseconds
 
     def product(self, work: Any, sets: int) -> tuple[TorchCall, str]:  # noqa: ANN401
         """Returns C = A B^T by PyTorch, on as many sets of matrices as the worker uses in turn, and its
@@ -95,6 +97,7 @@ def in_turns(ours: Callable[[int], float], theirs: Callable[[int], float]) -> li
 
 def compared(torch: Any, benchmark: Any) -> dict[str, Any]:  # noqa: ANN401
     """Returns the pairs of one benchmark: the worker's figure and PyTorch's, in the benchmark's metric."""
+    from service.worker.benchmark import TimedBenchmark  # noqa: PLC0415
     from service.worker.cuda import PREPARE  # noqa: PLC0415
 
     work, theirs = benchmark.work, TorchDevice(torch)
@@ -103,9 +106,11 @@ def compared(torch: Any, benchmark: Any) -> dict[str, Any]:  # noqa: ANN401
             calls = dict([theirs.product(work, timed.facts.rotated_buffers)[::-1]])
         else:
             calls = theirs.copies(work.array_bytes)
+        if not isinstance(timed, TimedBenchmark):
+            raise TypeError(f"{benchmark.name} is not timed")
         found = {}
         for name, call in calls.items():
-            found[name] = in_turns(timed.execute, lambda times, call=call: theirs.timed(call, times))
+            found[name] = in_turns(timed.execute, partial(theirs.timed, call))
     best = min(found, key=lambda name: found[name][1])
     mine, other = (benchmark.compute_figure([ns / 1e9], inner_iterations=1) for ns in found[best])
     return {

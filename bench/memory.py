@@ -6,6 +6,7 @@
 import time
 import timeit
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -118,9 +119,11 @@ def main() -> None:
         lambda: estimate_training_memory(deepseek, adapted, spread)[0].total_bytes, number=200
     )
     random = np.random.default_rng(1)
-    tensor, pipeline, data, batch = (
-        random.choice(degrees, LAYOUTS) for degrees in ([1, 2, 4, 8], [1, 2, 4, 8, 16], [1, 8, 64], [1, 2, 4])
-    )
+    # The physics takes arrays in the place of numbers: one element a layout.
+    drawn: list[Any] = [
+        random.choice(choices, LAYOUTS) for choices in ([1, 2, 4, 8], [1, 2, 4, 8, 16], [1, 8, 64], [1, 2, 4])
+    ]
+    tensor, pipeline, data, batch = drawn
     many = layout._replace(tensor=tensor, pipeline=pipeline, data=data)
     workload = WORKLOAD._replace(micro_batch_size=batch)
     at_once = microseconds(lambda: estimate_layout_memory(llama, workload, many), number=1)

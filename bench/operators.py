@@ -4,7 +4,7 @@
 """
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -74,9 +74,11 @@ def measured() -> MeasuredTimes:
     llama, deepseek = llama_3_70b(), deepseek_v3()
     layout = Parallelism(tensor=8, pipeline=4, data=8, sequence_parallel=True)
     random = np.random.default_rng(1)
-    tensor, context, data, batch = (
-        random.choice(degrees, LAYOUTS) for degrees in ([1, 2, 4, 8], [1, 2, 4], [1, 8, 64], [1, 2, 4])
-    )
+    # The physics takes arrays in the place of numbers: one element a layout.
+    drawn: list[Any] = [
+        random.choice(choices, LAYOUTS) for choices in ([1, 2, 4, 8], [1, 2, 4], [1, 8, 64], [1, 2, 4])
+    ]
+    tensor, context, data, batch = drawn
     many = layout._replace(tensor=tensor, context=context, data=data)
     workload = WORKLOAD._replace(micro_batch_size=batch)
     return MeasuredTimes(

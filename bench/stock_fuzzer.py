@@ -82,7 +82,7 @@ class FailureKind(NamedTuple):
 
     type: str
     title: str
-    count: int
+    times: int
     operations: list[str]
 
 
@@ -121,9 +121,9 @@ def page(service: ServedProcess, report: FuzzerReport, *, was_alive: bool, ended
     """Returns the page of a run."""
     quarter = max(1, len(service.megabytes) // 4)
     early, late = service.megabytes[quarter : 2 * quarter], service.megabytes[-quarter:]
-    errors = sum(one.count for one in report.found if one.type == SERVER_ERROR)
+    errors = sum(one.times for one in report.found if one.type == SERVER_ERROR)
     rows = [
-        f"| {one.title} (`{one.type}`) | {one.count:,} | {len(one.operations)} | "
+        f"| {one.title} (`{one.type}`) | {one.times:,} | {len(one.operations)} | "
         f"{EXPLAINED.get(one.type, '**not explained**')} |"
         for one in report.found
     ]

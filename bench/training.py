@@ -33,11 +33,12 @@ def _cluster() -> Cluster:
 
 
 def _layouts() -> tuple[Parallelism, TrainingWorkload]:
+    # The physics takes arrays in the place of numbers: one element a layout.
     chosen = np.random.default_rng(0)
-    tensor = 2 ** chosen.integers(0, 4, LAYOUTS)
-    pipeline = 2 ** chosen.integers(0, 4, LAYOUTS)
-    data = DEVICES // (tensor * pipeline)
-    one = np.ones_like(tensor)
+    tensor: Any = 2 ** chosen.integers(0, 4, LAYOUTS)
+    pipeline: Any = 2 ** chosen.integers(0, 4, LAYOUTS)
+    data: Any = DEVICES // (tensor * pipeline)
+    one: Any = np.ones_like(tensor)
     layouts = Parallelism(tensor, pipeline, data, one, one, sharding=Sharding.ZERO_1)
     return layouts, WORKLOAD._replace(micro_batches=np.maximum(1, 4096 // data))
 

@@ -178,7 +178,8 @@ def _other_text(value: str, shape: Schema, chance: random.Random) -> str:
     if "enum" in shape:
         return str(chance.choice(shape["enum"]))
     length = min(shape.get("maxLength", 10_000), 10**6)
-    return (value * (length // max(1, len(value)) + 1))[:length]
+    longer: str = (value * (length // max(1, len(value)) + 1))[:length]
+    return longer
 
 
 def _change_members(shapes: DocumentShapes, value: Schema, shape: Schema, chance: random.Random) -> None:
