@@ -7,7 +7,6 @@ rows by the root of their size. Estimates are nearly linear in such constants: t
 and repeats it with derivatives at the solution.
 """
 
-import copy
 import json
 import math
 from collections import Counter
@@ -141,9 +140,16 @@ def _entry(document: Any, path: Sequence[str | int]) -> dict[str, Any]:  # noqa:
     return document
 
 
+def _copy(value: Any) -> Any:  # noqa: ANN401
+    """Returns a copy of a JSON value, several times as fast as a deep copy of any object."""
+    if isinstance(value, dict):
+        return {name: _copy(member) for name, member in value.items()}
+    return [_copy(member) for member in value] if isinstance(value, list) else value
+
+
 def with_values(document: Document, constants: Sequence[FitConstant], values: Sequence[float]) -> Document:
     """Returns the reference set with other values of its constants, next to the priors."""
-    changed = copy.deepcopy(document)
+    changed: Document = _copy(document)
     for constant, value in zip(constants, values, strict=True):
         entry = _entry(changed, constant.path)
         entry["prior"] = constant.prior

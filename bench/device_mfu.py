@@ -91,21 +91,26 @@ def _count_joined(system: KnownSystem, catalog: CatalogView) -> int:
     return max(system.accelerators_per_node, link.link.joined if link else 1)
 
 
-def ask_run(name: str, devices: int, catalog: CatalogView) -> DeviceRun:
+def ask_run(name: str, devices: int, catalog: CatalogView, *, is_searched: bool = True) -> DeviceRun:
     """Returns the answer of a cluster to a question that says model, devices and batch."""
     model = choose_model(catalog.accelerators[name], devices)
-    return _ask(name, devices, Training(model, BATCHES[devices], SEQUENCE_TOKENS), catalog)
+    training = Training(model, BATCHES[devices], SEQUENCE_TOKENS)
+    return _ask(name, devices, training, catalog, is_searched=is_searched)
 
 
-def ask_alone(name: str, catalog: CatalogView) -> list[DeviceRun]:
-    """Returns the answers on one device and on all of its machine."""
-    known = catalog.accelerators[name]
-    most = max(system.accelerators_per_node for system in known.systems)
-    counts = sorted({1, most})
-    return [_ask(name, devices, ALONE, catalog) for devices in counts]
+def count_devices(known: KnownAccelerator) -> list[int]:
+    """Returns one device and all of a machine of its own."""
+    return sorted({1, max(system.accelerators_per_node for system in known.systems)})
 
 
-def _ask(name: str, devices: int, training: Training, catalog: CatalogView) -> DeviceRun:
+def ask_alone(name: str, devices: int, catalog: CatalogView, *, is_searched: bool = True) -> DeviceRun:
+    """Returns the answer of one device or of all of its machine."""
+    return _ask(name, devices, ALONE, catalog, is_searched=is_searched)
+
+
+def _ask(
+    name: str, devices: int, training: Training, catalog: CatalogView, *, is_searched: bool
+) -> DeviceRun:
     model = training.model
     workload: dict[str, Any] = {
         "kind": "training",
@@ -120,6 +125,9 @@ def _ask(name: str, devices: int, training: Training, catalog: CatalogView) -> D
         "cluster": {"accelerator": {"source": "catalog", "id": name}, "accelerator_count": devices},
         "workload": workload,
     }
+    if not is_searched:
+        workload |= {"micro_batch_size": 1, "recomputation": {"strategy": "full"}}
+        question["parallelism"] = {"data": devices, "sharding": "zero_3" if devices > 1 else "none"}
     asked = ThroughputEstimateRequest.model_validate_json(json.dumps(question))
     try:
         answer = estimate_throughput(asked, catalog)
@@ -185,7 +193,8 @@ def write_page(catalog: CatalogView) -> str:
         lines.append(f"| {' | '.join(cells)} |")
     lines += [_ALONE, "| accelerator | 1 | whole machine |", "|---|---|---|"]
     for name in sorted(set(names) - set(clustered) - set(refused)):
-        answers = [run.text for run in ask_alone(name, catalog)]
+        counts = count_devices(catalog.accelerators[name])
+        answers = [ask_alone(name, devices, catalog).text for devices in counts]
         lines.append(f"| `{name}` | {answers[0]} | {answers[1] if len(answers) > 1 else '-'} |")
     lines += ["", _REFUSED.format(", ".join(f"`{name}`" for name in refused)), "## Sources", ""]
     lines += [f"- `{row['accelerator']}`: {row['source']} ({row['as_of']})" for row in PUBLISHED.values()]

@@ -38,6 +38,8 @@ from service.resolve.length import (
     MOST_SHORT_TRAINED,
     is_long,
 )
+from service.schemas.frontier import ThroughputFrontierRequest
+from tests.asking import shipped
 from tests.serving import serving
 
 LOOPBACK = [pytest.mark.enable_socket, pytest.mark.allow_hosts(["127.0.0.1"])]
@@ -267,16 +269,19 @@ class TestWhereTheyAreAnswered:
         assert threads.are_aside()
 
 
+@pytest.mark.parametrize("databases", ["sqlite"], indirect=True)
 def test_small_questions_and_probes_do_not_wait(reader, monkeypatch):
-    began, go_on, real = threading.Semaphore(0), threading.Event(), frontier.estimate_frontier
+    began, go_on = threading.Semaphore(0), threading.Event()
+    question = EXAMPLES["estimate_throughput_frontier"]
+    body = ThroughputFrontierRequest.model_validate_json(json.dumps(question))
+    answer = frontier.estimate_frontier(body, shipped())
 
-    def held(*arguments):
+    def held(*_):
         began.release()
         assert go_on.wait(PATIENCE)
-        return real(*arguments)
+        return answer
 
     monkeypatch.setattr(frontier, "estimate_frontier", held)
-    question = EXAMPLES["estimate_throughput_frontier"]
 
     async def scene():
         transport = httpx.ASGITransport(app=reader.app, raise_app_exceptions=False)

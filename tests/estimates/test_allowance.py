@@ -95,18 +95,17 @@ def test_what_is_taken_is_counted_and_what_goes_beyond_is_refused():
 
 
 def test_questions_of_a_batch_take_from_one_allowance():
-    body, allowed = (
-        run(2e12, site=site(looking_far(20, 6), baseline_load={"kind": "constant", "kw": 90})),
-        Allowance(),
-    )
-    questions = 0
+    body = run(2e12, site=site(looking_far(20, 6), baseline_load={"kind": "constant", "kw": 90}))
+    whole, questions = Allowance(), 0
+    asked(estimate_utility_bill, UtilityBillRequest, body, whole)
+    one = MOST_STEPS - whole.left
+    allowed = Allowance(2.5 * one)
     with pytest.raises(NoSoundEstimate):  # noqa: PT012 - which of them is refused is counted
-        while True:
+        for _ in range(5):
             asked(estimate_utility_bill, UtilityBillRequest, body, allowed)
             questions += 1
-    assert questions > 1
-    assert 0.0 <= allowed.left < MOST_STEPS
-    asked(estimate_utility_bill, UtilityBillRequest, body)
+    assert questions == 2
+    assert allowed.left == pytest.approx(one / 2)
 
 
 @pytest.mark.parametrize("databases", ["sqlite"], indirect=True)
@@ -159,12 +158,6 @@ DEAR = {
             ),
         ),
         ("LOAD_TOO_LONG", "/load_profile/interval_minutes"),
-    ),
-    "twenty caps of many years": (
-        estimate_power_cap,
-        PowerCapEstimateRequest,
-        run(YEARS, site=site(), power_caps_watts=[400 + 10 * n for n in range(20)]),
-        ("BILL_TOO_COSTLY", "/site/electricity/tariff"),
     ),
     "starts far apart of many years": (
         estimate_shift,
@@ -226,10 +219,24 @@ def test_a_request_that_would_take_too_much_is_refused_where_it_says_so(estimato
 
 def test_sites_take_from_one_allowance_and_the_one_that_goes_beyond_is_named():
     sites = [{"name": str(n), "site": site(baseline_load={"kind": "constant", "kw": 90})} for n in range(20)]
-    code, pointer = refusal(compare_sites, SiteComparisonRequest, run(YEARS, sites=sites))
-    assert code == "BILL_TOO_COSTLY"
-    assert pointer.startswith("/sites/")
-    assert pointer.endswith("/site/electricity/tariff")
+    whole = Allowance()
+    asked(compare_sites, SiteComparisonRequest, run(YEARS, sites=sites[:2]), whole)
+    few = Allowance(1.4 * (MOST_STEPS - whole.left))
+    assert refusal(compare_sites, SiteComparisonRequest, run(YEARS, sites=sites), few) == (
+        "BILL_TOO_COSTLY",
+        "/sites/2/site/electricity/tariff",
+    )
+
+
+def test_caps_take_from_one_allowance():
+    caps, whole = [400 + 10 * n for n in range(20)], Allowance()
+    body = run(YEARS, site=site(), power_caps_watts=caps)
+    asked(estimate_power_cap, PowerCapEstimateRequest, {**body, "power_caps_watts": caps[:1]}, whole)
+    few = Allowance(1.4 * (MOST_STEPS - whole.left))
+    assert refusal(estimate_power_cap, PowerCapEstimateRequest, body, few) == (
+        "BILL_TOO_COSTLY",
+        "/site/electricity/tariff",
+    )
 
 
 def test_emissions_in_time_count_too():

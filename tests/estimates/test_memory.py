@@ -109,7 +109,7 @@ def is_v0(engine):
 
 
 @given(questions | replicated)
-@settings(max_examples=80)
+@settings(max_examples=50)
 def test_limits_are_where_it_stops_fitting(asked):
     """The layout as chosen, asked again at each limit and one beyond it."""
     answer = ask(shipped(), "memory", asked)
@@ -155,7 +155,7 @@ def widened(detail):
 
 
 @given(questions | replicated)
-@settings(max_examples=80)
+@settings(max_examples=50)
 def test_advice_makes_it_fit(asked):
     answer = ask(shipped(), "memory", asked)
     layout = {name: value for name, value in answer["parallelism"].items() if name != "chosen"}
@@ -485,6 +485,7 @@ def test_an_encoder_is_asked_by_the_requests_of_a_pass(snapshot):
     assert fits == [True, False]
 
 
+@settings(max_examples=30)
 @given(questions)
 def test_wide_gradients_are_warned_of_where_they_decide(asked):
     """4 bytes for each of the 2-byte gradients, where they would take more than the headroom."""
@@ -730,11 +731,16 @@ PICTURES = {
 """Samples of models that do not say for which they were built."""
 
 
+PUBLISHED = sorted(path.stem for path in TOWERS.glob("*.json"))
+
+
 @pytest.mark.parametrize("kind", ["training", "inference"])
-@pytest.mark.parametrize("name", sorted(path.stem for path in TOWERS.glob("*.json")))
+@pytest.mark.parametrize("name", PUBLISHED)
 def test_every_published_model_has_a_total(snapshot, name, kind):
+    """Of one model in eight the configuration of a training run is searched, which takes the longest."""
     sample = {"sample": PICTURES[name]} if name in PICTURES else {}
-    answer = ask(snapshot, "memory", published(name, kind=kind, **sample))
+    stated = KEPT if kind == "training" and PUBLISHED.index(name) % 8 else {}
+    answer = ask(snapshot, "memory", published(name, kind=kind, **sample, **stated))
     assert answer["per_device"]["total_bytes"]["value"] == answer["per_device"]["known_bytes"]
     assert "fits" in answer
     assert not codes(answer["gaps"]) - {"NOT_APPLICABLE", "NO_KV_CACHE", "UNBOUNDED"}

@@ -4,12 +4,14 @@ import contextlib
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from service.estimates.service import ESTIMATES, NoSoundEstimate, answer_question
 from tests.asking import ask, codes, gaps, question, shipped
 
+FEW = settings(max_examples=30)
+"""For properties of questions that take hundredths of a second each."""
 SOLVED = 0.05
 """What the points of its curve leave unsure of an analytic solution."""
 ASSUMED = {"source": "assumed", "utilization": 0.4}
@@ -297,6 +299,7 @@ def test_the_cost_of_what_arrives_is_that_of_its_duration():
 FASTER = {"bandwidth": "memory_bandwidth_bytes_per_second", "compute": "peak_flops_per_second"}
 
 
+@FEW
 @given(
     st.sampled_from(MODELS),
     st.sampled_from(["bandwidth", "compute"]),
@@ -327,6 +330,7 @@ def test_a_faster_device_never_serves_slower(model, what, factor, lengths, load)
     assert value(fast, "requests_per_second") >= value(slow, "requests_per_second") * (1 - SOLVED)
 
 
+@FEW
 @given(
     st.sampled_from(MODELS),
     st.sampled_from(["h100-sxm", "a100-sxm-80gb"]),
@@ -346,6 +350,7 @@ def test_latency_does_not_fall_with_requests_at_a_time(model, accelerator, input
         assert value(many, "requests_per_second") >= value(few, "requests_per_second") * 0.9
 
 
+@FEW
 @given(st.integers(1, 4000), st.integers(2, 1000), st.lists(st.floats(0.001, 50), min_size=2, max_size=2))
 def test_latency_does_not_fall_with_the_rate(inputs, outputs, rates):
     few, many = (
@@ -355,6 +360,7 @@ def test_latency_does_not_fall_with_the_rate(inputs, outputs, rates):
     assert value(many, "request_seconds") >= value(few, "request_seconds") * (1 - SOLVED)
 
 
+@FEW
 @given(
     st.sampled_from(["llama-3.1-8b", "llama-2-13b"]),
     st.sampled_from([("h100-sxm", 989e12, 3.35e12), ("a100-sxm-80gb", 312e12, 2.04e12)]),
@@ -503,6 +509,7 @@ ODD_SETTINGS = st.fixed_dictionaries(
 )
 
 
+@FEW
 @given(
     st.sampled_from([*MODELS, "deepseek-v3", "bert-large", "whisper-small", "gpt-oss-20b"]),
     st.sampled_from([({}, 1), ({"pipeline": 8}, 8), ({"expert": 4, "data": 8}, 8), ({}, 64)]),

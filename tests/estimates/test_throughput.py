@@ -1,7 +1,7 @@
 """How fast will it go? Rates that agree with each other, gaps where a question does not decide."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.asking import ask, chosen_workload, codes, gaps, question, refusal, shipped, usd
@@ -14,6 +14,7 @@ def value(answer, name):
     return answer[name]["value"]
 
 
+@settings(max_examples=25)
 @given(
     st.sampled_from(["gpt2-xl", "llama-2-7b", "mixtral-8x7b", "bert-large"]),
     st.sampled_from(["h100-sxm", "a100-sxm-80gb", "v100-sxm2-32gb", "mi300x"]),

@@ -247,7 +247,7 @@ class TestFailures:
         }
         assert "CHECKPOINT_INTERVAL" in codes(answered(trained(checkpointing=slow))["warnings"])
 
-    @settings(max_examples=25)
+    @settings(max_examples=10)
     @given(st.sampled_from([1, 8, 64, 1024]), st.floats(100, 1e6), st.floats(0, 3600))
     def test_goodput_is_a_share_and_more_devices_lose_more(self, count, hours, restart):
         failing = {"device_mtbf_hours": hours, "restart_seconds": restart}

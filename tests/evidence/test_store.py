@@ -37,6 +37,7 @@ def watts(snapshot):
     return snapshot.accelerators["h100-sxm"].accelerator.power_limit_watts
 
 
+@pytest.mark.parametrize("databases", ["sqlite"], indirect=True)
 def test_before_the_first_there_is_none(database):
     empty = SnapshotStore(database)
     assert not empty.is_ready
@@ -44,6 +45,7 @@ def test_before_the_first_there_is_none(database):
         _ = empty.get_current(TENANT)
 
 
+@pytest.mark.parametrize("databases", ["sqlite"], indirect=True)
 def test_the_same_revision_keeps_the_same_snapshot(store):
     first = store.get_current(TENANT)
     store.refresh()
@@ -61,6 +63,7 @@ def test_a_new_revision_swaps_the_snapshot_and_leaves_the_old_one_alone(store, d
     assert (watts(first), watts(store.get_current(TENANT))) == (700.0, 350.0)
 
 
+@pytest.mark.parametrize("databases", ["sqlite"], indirect=True)
 def test_a_change_of_one_tenant_leaves_the_snapshot_of_others(store, database):
     first = store.get_current("another")
     own(database)
@@ -70,6 +73,7 @@ def test_a_change_of_one_tenant_leaves_the_snapshot_of_others(store, database):
     assert (changed.accelerators is first.accelerators, changed.models is first.models) == (False, True)
 
 
+@pytest.mark.parametrize("databases", ["sqlite"], indirect=True)
 def test_a_tenant_sees_its_own_row_and_others_the_shipped_one(store, database):
     own(database)
     change(database, 350.0)
@@ -81,6 +85,7 @@ def test_a_tenant_sees_its_own_row_and_others_the_shipped_one(store, database):
     assert "shadows_shipped_version" not in store.get_current("another").accelerators["h100-sxm"].source
 
 
+@pytest.mark.parametrize("databases", ["sqlite"], indirect=True)
 def test_a_shipped_row_leaves_with_all_its_names_behind_a_tenants_own(store, database):
     with database.open_writer() as session:
         catalog.copy_row(session, ACCELERATORS, TENANT, "h100-sxm", None)
@@ -95,12 +100,12 @@ def test_a_shipped_row_leaves_with_all_its_names_behind_a_tenants_own(store, dat
     assert mine["Ours"] is mine["h100-sxm"]
 
 
+@pytest.mark.parametrize("databases", ["sqlite"], indirect=True)
 def test_a_load_of_shipped_rows_reaches_every_tenant(store, database, monkeypatch):
     own(database)
     store.refresh()
-    documents = {
-        noun: [{**row, "note": "new"} for row in rows] for noun, rows in list_shipped_documents().items()
-    }
+    documents = dict(list_shipped_documents())
+    documents["accelerators"] = [{**row, "note": "new"} for row in documents["accelerators"]]
     monkeypatch.setattr(catalog, "list_shipped_documents", lambda: documents)
     monkeypatch.setattr(catalog, "compute_shipped_digest", lambda: "another")
     with database.open_writer() as session:
@@ -111,6 +116,7 @@ def test_a_load_of_shipped_rows_reaches_every_tenant(store, database, monkeypatc
     assert store.get_current(TENANT).accelerators["h200-sxm"].source["version"] == 2
 
 
+@pytest.mark.parametrize("databases", ["sqlite"], indirect=True)
 def test_a_deleted_row_leaves_the_next_snapshot(store, database):
     with database.open_writer() as session:
         catalog.copy_row(session, ACCELERATORS, TENANT, "h100-sxm", "mine")
@@ -123,6 +129,7 @@ def test_a_deleted_row_leaves_the_next_snapshot(store, database):
     assert "mine" not in store.get_current(TENANT).accelerators
 
 
+@pytest.mark.parametrize("databases", ["sqlite"], indirect=True)
 def test_a_snapshot_is_frozen(store):
     with pytest.raises(AttributeError):
         store.get_current(TENANT).revision = 7

@@ -12,7 +12,7 @@ def passes(fixed, each):
     return lambda batch: fixed + each * np.asarray(batch, dtype=float)
 
 
-def simulated(pass_seconds, rate, most, delay=0.0, requests=100_000):
+def simulated(pass_seconds, rate, most, delay=0.0, requests=50_000):
     """Mean, median, 95th and 99th percentile of the latency, and the mean batch."""
     arrivals = np.cumsum(np.random.default_rng(1).exponential(1.0 / rate, requests))
     now, first, latencies, batches = 0.0, 0, [], []

@@ -2,7 +2,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from service.evidence.service import load_reference_curves
@@ -254,9 +254,12 @@ degrees = st.integers(1, 4096)
 inside = st.sampled_from([1, 2, 4, 8, 72])
 groups = st.tuples(degrees, inside)
 links = st.tuples(rates, rates, st.floats(0.0, 1e-3))
+OF_EACH = settings(max_examples=20)
+"""For each of the 15 collectives and algorithms."""
 
 
 @pytest.mark.parametrize(("kind", "algorithm"), EVERY)
+@OF_EACH
 @given(message=sizes, devices=degrees, per_domain=inside)
 def test_links_without_limits_take_no_time(kind, algorithm, message, devices, per_domain):
     on = fabric(math.inf, math.inf)
@@ -264,6 +267,7 @@ def test_links_without_limits_take_no_time(kind, algorithm, message, devices, pe
 
 
 @pytest.mark.parametrize(("kind", "algorithm"), EVERY)
+@OF_EACH
 @given(message=sizes, link=links)
 def test_one_device_takes_no_time(kind, algorithm, message, link):
     near, far, latency = link
@@ -272,6 +276,7 @@ def test_one_device_takes_no_time(kind, algorithm, message, link):
 
 
 @pytest.mark.parametrize(("kind", "algorithm"), EVERY)
+@OF_EACH
 @given(message=sizes, group=groups, link=links, faster=st.tuples(st.floats(1.0, 100.0), st.booleans()))
 def test_more_bandwidth_never_slows(kind, algorithm, message, group, link, faster):  # noqa: PLR0917
     (near, far, latency), (times, inner) = link, faster
@@ -284,6 +289,7 @@ def test_more_bandwidth_never_slows(kind, algorithm, message, group, link, faste
 
 
 @pytest.mark.parametrize(("kind", "algorithm"), EVERY)
+@OF_EACH
 @given(message=sizes, group=groups, link=links, more=st.floats(1.0, 100.0))
 def test_more_bytes_never_speed_up(kind, algorithm, message, group, link, more):  # noqa: PLR0917
     near, far, latency = link
@@ -294,6 +300,7 @@ def test_more_bytes_never_speed_up(kind, algorithm, message, group, link, more):
 
 
 @pytest.mark.parametrize(("kind", "algorithm"), EVERY)
+@OF_EACH
 @given(
     layouts=st.lists(st.tuples(sizes, degrees, inside), min_size=1, max_size=8),
     link=links,

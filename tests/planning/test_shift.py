@@ -100,7 +100,7 @@ def one_by_one(point, run, starts):
 
 
 @pytest.mark.parametrize("terms", TARIFFS)
-@settings(max_examples=6)
+@settings(max_examples=4)
 @given(runs, baselines, st.booleans())
 def test_every_start_costs_what_a_bill_of_it_says(terms, run, baseline, secondary):
     """Ten days of starts, nine hours apart, over the end of a month."""

@@ -233,7 +233,7 @@ def test_fast_links_leave_nothing():
 # --- places that the experts of a token lie on ------------------------------------------------------------
 
 
-def count_places(choice, places, draws=20_000):
+def count_places(choice, places, draws=4_000):
     """Draws tokens of 256 experts, which lie on places in order, and counts the places of each."""
     generator = np.random.default_rng(7)
     reached = 0

@@ -178,6 +178,7 @@ class TestForm:
         assert answer.status_code in (400, 403)
         assert "There is no plan yet" in grace.get("/plans").text
 
+    @pytest.mark.parametrize("databases", ["sqlite"], indirect=True)
     @pytest.mark.parametrize(
         ("changes", "field", "text"),
         [
@@ -213,6 +214,7 @@ class TestForm:
         # What was typed is still there.
         assert 'value="64"' in answer.text or "global_batch_size" in changes
 
+    @pytest.mark.parametrize("databases", ["sqlite"], indirect=True)
     def test_several_errors_are_told_at_once(self, grace):
         answer = asked(grace, budget="much", deadline_days="0", total_tokens_billions="two")
         assert set(wrong(answer)) == {"budget", "deadline_days", "total_tokens_billions"}
@@ -233,6 +235,7 @@ class TestForm:
         place = asked(grace).headers["location"]
         assert "The search is running" in grace.get(place).text
 
+    @pytest.mark.parametrize("databases", ["sqlite"], indirect=True)
     def test_an_address_fills_in_the_form(self, grace):
         query = {
             "model": "qwen3-8b",
@@ -249,10 +252,12 @@ class TestForm:
         assert re.search(r'value="training" checked', text)
         assert 'id="more">' in text
 
+    @pytest.mark.parametrize("databases", ["sqlite"], indirect=True)
     def test_instances_are_counted_by_their_accelerators(self, grace):
         text = grace.get("/plans/new?accelerator=p5.48xlarge&accelerator_count=2").text
         assert re.search(r'name="accelerator_count" value="16"', text)
 
+    @pytest.mark.parametrize("databases", ["sqlite"], indirect=True)
     @pytest.mark.parametrize(
         ("query", "status"),
         [

@@ -89,11 +89,26 @@ def every(of, found):
     ]
 
 
+class Drawn:
+    """A space with configurations, of which all candidates are worked out once for each goal."""
+
+    def __init__(self, members):
+        self.of = space(**members)
+        self.found = outcome(self.of, each=3)
+        self._candidates = {}
+
+    def get_candidates(self, goal):
+        if goal not in self._candidates:
+            self._candidates[goal] = every(with_(self.of, goal=goal), self.found)
+        return self._candidates[goal]
+
+    def get_feasible(self, goal):
+        return [each for each in self.get_candidates(goal) if each.ruled_out_by is None]
+
+
 @pytest.fixture(scope="module", params=VARIED)
 def drawn(request):
-    """A space with candidates, all of them worked out."""
-    of = space(**VARIED[request.param])
-    return of, outcome(of, each=3)
+    return Drawn(VARIED[request.param])
 
 
 def with_(of, **members):
@@ -103,11 +118,10 @@ def with_(of, **members):
 @pytest.mark.parametrize("goal", GOALS)
 class TestOrder:
     def test_rows_are_the_best_of_all_candidates(self, drawn, goal):
-        of, found = drawn
+        of, found = drawn.of, drawn.found
         search = of.question.search.model_copy(update={"rows": 12, "rows_per_supply": 12})
         few, of = of.question.search, with_(of, goal=goal, search=search)
-        candidates = [each for each in every(of, found) if each.ruled_out_by is None]
-        keys = sorted(build_key(goal, each) for each in candidates)
+        keys = sorted(build_key(goal, each) for each in drawn.get_feasible(goal))
         self.check_few_of_each(with_(of, search=few), found, keys)
         best = keys[:12]
         rows = rank_candidates(of, found, RUNS).rows
@@ -124,30 +138,29 @@ class TestOrder:
             assert keys[row.rank - 1] == build_key(of.question.goal, row.candidate)
 
     def test_constraints_rule_out_what_breaks_them(self, drawn, goal):
-        of, found = drawn
-        of = with_(of, goal=goal)
-        feasible = [each for each in every(of, found) if each.ruled_out_by is None]
-        costs, times = sorted(each.cost for each in feasible), sorted(each.time for each in feasible)
+        of, found, feasible = drawn.of, drawn.found, drawn.get_feasible(goal)
+        middle = len(feasible) // 2
+        cost, time = (
+            sorted(each.cost for each in feasible)[middle],
+            sorted(each.time for each in feasible)[middle],
+        )
+        budget = usd(str(cost), get_currency(of.question))
         limits = of.question.constraints.model_copy(
             update={
-                "budget": question(
-                    constraints={"budget": usd(str(costs[len(costs) // 2]), get_currency(of.question))}
-                ).constraints.budget,
-                "duration_seconds": times[len(times) // 2],
+                "budget": question(constraints={"budget": budget}).constraints.budget,
+                "duration_seconds": time,
             }
         )
-        of = with_(of, constraints=limits)
-        candidates = every(of, found)
-        left = sorted(build_key(goal, each) for each in candidates if each.ruled_out_by is None)
-        ranking = rank_candidates(of, found, RUNS)
-        assert [build_key(goal, row.candidate) for row in ranking.rows][:1] == left[:1]
-        assert 0 < len(left) < len(candidates)
+        left = [each for each in feasible if each.cost <= cost and each.time <= time]
+        keys = sorted(build_key(goal, each) for each in left)
+        ranking = rank_candidates(with_(of, goal=goal, constraints=limits), found, RUNS)
+        assert [build_key(goal, row.candidate) for row in ranking.rows][:1] == keys[:1]
+        assert 0 < len(left) < len(drawn.get_candidates(goal))
         assert ranking.priced == ranking.priced_feasible + sum(ranking.priced_ruled_out.values())
         assert set(ranking.priced_ruled_out) <= {PlanConstraint.BUDGET, PlanConstraint.DEADLINE}
 
     def test_the_first_alone_is_the_first_row(self, drawn, goal):
-        of, found = drawn
-        of = with_(of, goal=goal)
+        of, found = with_(drawn.of, goal=goal), drawn.found
         ranking = rank_candidates(of, found, RUNS)
         assert find_first_candidate(of, found, ranking.runs) == ranking.rows[0].candidate
 
@@ -203,13 +216,19 @@ def paid(row, answers, currency):
     return whole
 
 
+OFFERS = 6
+"""Of so many rows of offers, which differ in their prices, one is asked about."""
+
+
 def shown(of, found):
-    """Rows of every supply."""
+    """Rows of every supply that the question names, and of some offers."""
     names = dict.fromkeys(supply.name for supply in of.supplies)
     search = of.question.search.model_copy(update={"rows": 4 * len(names), "rows_per_supply": 2})
     of = with_(of, search=search)
     ranking = rank_candidates(of, found)
-    return [build_row(of, row.candidate, row.rank, ranking.runs) for row in ranking.rows]
+    offers = [row for row in ranking.rows if row.candidate.supply.kind == "offer"][::OFFERS]
+    named = [row for row in ranking.rows if row.candidate.supply.kind != "offer"]
+    return [build_row(of, row.candidate, row.rank, ranking.runs) for row in (*named, *offers)]
 
 
 @pytest.mark.parametrize("assumptions", [[], MOVED], ids=["as_given", "moved"])
@@ -374,10 +393,10 @@ class TestPareto:
     """What no other candidate betters in cost, time and emissions."""
 
     def test_it_is_the_set_of_all_candidates(self, drawn):
-        of, found = drawn
+        of, found = drawn.of, drawn.found
         search = of.question.search.model_copy(update={"rows": 200})
         of = with_(of, goal="pareto", search=search)
-        keys = {build_key("pareto", each) for each in every(of, found)}
+        keys = {build_key("pareto", each) for each in drawn.get_candidates("pareto")}
         best = {
             key for key in keys if not any(other != key and all(np.less_equal(other, key)) for other in keys)
         }

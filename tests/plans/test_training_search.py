@@ -297,14 +297,14 @@ def test_of_a_small_space_the_best_are_found(goal):
 
 
 def random_space(seed):
-    """About 100,000 candidates on clusters of two kinds of devices, some of them too small."""
+    """Tens of thousands of candidates on clusters of two kinds of devices, some of them too small."""
     chosen = random.Random(seed)  # noqa: S311 - a sample
     first, second = chosen.sample(["h100-sxm", "a100-sxm-80gb", "b200-sxm", "l40s", "mi300x"], 2)
     return space(
         (first, 1024),
         (second, 1024),
         model=chosen.choice(["llama-3.1-70b", "llama-3.1-8b", "mixtral-8x7b", "qwen3-32b"]),
-        counts=chosen.sample([64, 96, 128, 192, 256, 384, 512, 768, 1024], 6),
+        counts=chosen.sample([64, 96, 128, 192, 256, 384, 512, 768, 1024], 3),
         work={
             "global_batch_size": chosen.choice([768, 1024, 1536, 3072]),
             "sequence_length": chosen.choice([4096, 8192, 32_768]),
@@ -322,10 +322,10 @@ def random_space(seed):
 
 
 def test_what_proofs_leave_out_changes_nothing():
-    """In a random space of 100,000 candidates, against the same with all of them worked out."""
+    """In a random space, against the same with all of its candidates worked out."""
     of = random_space(6)
     pruned, unpruned = found(of), found(of, proofs=frozenset())
-    assert pruned.considered == unpruned.considered > 100_000
+    assert pruned.considered == unpruned.considered > 30_000
     assert pruned.kept == unpruned.kept
     assert pruned.kept
     assert not unpruned.pruned

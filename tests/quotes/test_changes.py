@@ -2,7 +2,9 @@
 
 import html
 import re
+from functools import cache
 from types import SimpleNamespace
+from unittest.mock import patch
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
@@ -59,6 +61,24 @@ def charts(form):
     return {block.caption: block for block in answer_changes(form, shipped()).blocks}
 
 
+FORMS = {
+    "served": SERVED,
+    "trained": TRAINED,
+    "rented or bought": {**TRAINED, "supply": "both", "price_per_device": "30000", "years": "4"},
+}
+
+
+@cache
+def answered(name):
+    """The charts of a form that many tests look at, and the number of estimates behind them."""
+    with patch.object(variants, "answer_question", wraps=variants.answer_question) as begun:
+        return charts(FORMS[name]), begun.call_count
+
+
+def charts_of(name):
+    return answered(name)[0]
+
+
 def rows(chart):
     """The rows of a chart's table by their first cell, as text."""
     return {
@@ -85,11 +105,11 @@ def asked(name, form):
 
 
 def test_a_served_model_has_its_load_its_frontier_and_its_assumptions():
-    assert list(charts(SERVED)) == [LATENCY, FRONTIER, TOKENS, BILL]
+    assert list(charts_of("served")) == [LATENCY, FRONTIER, TOKENS, BILL]
 
 
 def test_points_of_the_load_are_answers_of_the_estimate():
-    found = charts(SERVED)
+    found = charts_of("served")
     latencies, frontier = rows(found[LATENCY]), rows(found[FRONTIER])
     assert list(latencies) == ["2", "4", "8", "16", "32", "64", "128"] == list(frontier)
     for users in ("2", "128"):
@@ -121,11 +141,11 @@ def test_a_rate_of_requests_is_doubled_too():
 
 
 def test_a_run_has_its_scale_its_deadline_and_its_assumptions():
-    assert list(charts(TRAINED)) == [SCALING, DEADLINE, PRICE, BILL]
+    assert list(charts_of("trained")) == [SCALING, DEADLINE, PRICE, BILL]
 
 
 def test_points_of_the_scale_are_answers_of_the_estimates():
-    found = charts(TRAINED)
+    found = charts_of("trained")
     speeds, costs = rows(found[SCALING]), rows(found[DEADLINE])
     assert list(speeds) == ["1", "2", "4", "8", "16", "32", "64"] == list(costs)
     form = {**TRAINED, "accelerator_count": "32"}
@@ -140,7 +160,7 @@ def test_points_of_the_scale_are_answers_of_the_estimates():
 
 
 def test_runs_that_do_not_fit_are_a_series_of_their_own():
-    page = Page(str(charts(TRAINED)[SCALING].chart))
+    page = Page(str(charts_of("trained")[SCALING].chart))
     assert page.texts(SCALING, "label") == [
         "Fits the memory",
         "Does not fit the memory",
@@ -149,7 +169,7 @@ def test_runs_that_do_not_fit_are_a_series_of_their_own():
 
 
 def test_assumptions_are_sorted_by_what_they_move():
-    price = changes(charts(TRAINED)[PRICE])
+    price = changes(charts_of("trained")[PRICE])
     assert price["Rent of one device"] == ["\N{MINUS SIGN}20.0%", "+20.0%"]
     # A fifth less of the utilization is a quarter more time.
     assert price["Utilization"] == ["+25.0%", "\N{MINUS SIGN}16.7%"]
@@ -159,14 +179,14 @@ def test_assumptions_are_sorted_by_what_they_move():
 
 def test_a_bar_is_the_answer_to_the_moved_question():
     (more,) = [
-        cells[1] for name, cells in rows(charts(SERVED)[TOKENS]).items() if name == "Length of a prompt"
+        cells[1] for name, cells in rows(charts_of("served")[TOKENS]).items() if name == "Length of a prompt"
     ]
     cost = asked("cost", {**SERVED, "input_tokens": "1200"})["cost_per_million_tokens"]["amount"]
     assert float(more.split()[0].split("\N{NO-BREAK SPACE}")[0]) == pytest.approx(float(cost), rel=1e-2)
 
 
 def test_electricity_is_moved_by_its_price_and_the_building():
-    bill = changes(charts(SERVED)[BILL])
+    bill = changes(charts_of("served")[BILL])
     assert bill["Price of electricity"][1] == "+20.0%"
     assert 0 < float(bill["PUE above 1"][1][1:-1]) < 20
     assert "Rent of one device" not in bill
@@ -183,7 +203,7 @@ def test_a_tariff_shows_the_power_in_time():
     found = charts(form)
     assert list(found) == [LATENCY, FRONTIER, POWER, TOKENS, BILL]
     assert "2,880 intervals of 15 minutes" in found[POWER].note
-    assert POWER not in charts(SERVED)
+    assert POWER not in charts_of("served")
 
 
 def test_what_does_not_move_a_figure_is_said():
@@ -202,21 +222,9 @@ def test_a_value_without_an_answer_is_named():
     assert any("users: " in text for text in remarks)
 
 
-@pytest.mark.parametrize(
-    "form",
-    [SERVED, TRAINED, {**TRAINED, "supply": "both", "price_per_device": "30000", "years": "4"}],
-)
-def test_work_is_bounded(monkeypatch, form):
-    begun = []
-    answer_question = variants.answer_question
-
-    def answer_counted(*given):
-        begun.append(given)
-        return answer_question(*given)
-
-    monkeypatch.setattr(variants, "answer_question", answer_counted)
-    answer_changes(form, shipped())
-    assert 0 < len(begun) <= MOST_ESTIMATES
+@pytest.mark.parametrize("name", FORMS)
+def test_work_is_bounded(name):
+    assert 0 < answered(name)[1] <= MOST_ESTIMATES
 
 
 def test_nothing_begins_after_the_time(monkeypatch):

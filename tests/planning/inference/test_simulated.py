@@ -47,7 +47,7 @@ def at_rate(load, rate):
 def test_both_solvers_agree_on_a_closed_loop(kind, name, concurrency):
     load, server = LOADS[kind]._replace(concurrency=concurrency), SERVERS[name]
     closed_form = estimate_served_load(MODEL, server, load)
-    followed = simulate_served_load(MODEL, server, load, seed=3, requests=8000)
+    followed = simulate_served_load(MODEL, server, load, seed=3, requests=4000)
     assert closed_form.requests_per_second == pytest.approx(followed.requests_per_second, rel=0.03)
     # Where prompts take every iteration, which requests decode beside them is known to 6%.
     assert closed_form.decoding == pytest.approx(followed.decoding, rel=0.06)
@@ -65,8 +65,9 @@ def test_both_solvers_agree_on_an_open_loop(kind, name, share):
     server = SERVERS[name]
     most = estimate_served_load(MODEL, server, at_rate(LOADS[kind], 1.0)).most_requests_per_second
     load = at_rate(LOADS[kind], share * most)
+    requests = 8000 if share > 0.8 else 4000  # near saturation queues take long to settle
     closed_form = estimate_served_load(MODEL, server, load)
-    followed = simulate_served_load(MODEL, server, load, seed=3, requests=8000)
+    followed = simulate_served_load(MODEL, server, load, seed=3, requests=requests)
     assert not closed_form.saturated
     first, each = "time_to_first_token_seconds", "time_per_output_token_seconds"
     assert getattr(closed_form, each).mean == pytest.approx(getattr(followed, each).mean, rel=0.08)
@@ -116,7 +117,7 @@ def test_both_solvers_agree_on_static_batches(load):
 @pytest.mark.parametrize("name", SERVERS)
 @pytest.mark.parametrize("load", [CHAT, SPREAD, at_rate(SPREAD, 10.0)])
 def test_requests_in_all_are_rate_times_latency(name, load):
-    done = simulate_requests(MODEL, SERVERS[name], load, seed=5, requests=20_000)
+    done = simulate_requests(MODEL, SERVERS[name], load, seed=5, requests=8_000)
     counted = slice(done.warm, done.counted)
     begin, end = done.sent_seconds[done.warm], done.sent_seconds[done.counted - 1]
     stay = np.clip(np.minimum(done.ended_seconds, end) - np.maximum(done.sent_seconds, begin), 0.0, None)

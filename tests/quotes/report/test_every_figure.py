@@ -98,6 +98,11 @@ def shown(name):
     return render_report(frozen(name))
 
 
+@cache
+def read(name):
+    return Cells(shown(name))
+
+
 every_scenario = pytest.mark.parametrize("name", SCENARIOS)
 
 
@@ -199,7 +204,7 @@ SEPARATE = {"80% intervals of the headlines over their estimates", "Power at the
 @every_scenario
 def test_every_number_of_a_table_is_the_answers(name):
     quote, found = frozen(name), known(frozen(name))
-    cells = [cell for cell in Cells(shown(name)).cells if cell.table not in SEPARATE]
+    cells = [cell for cell in read(name).cells if cell.table not in SEPARATE]
     assert len(cells) > 20
     for cell in cells:
         if cell.column == "Share" and "Memory" in cell.table:
@@ -215,7 +220,7 @@ def test_every_number_of_a_table_is_the_answers(name):
 @every_scenario
 def test_every_figure_in_a_sentence_is_the_answers(name):
     found = known(frozen(name))
-    for sentence in Cells(shown(name)).prose:
+    for sentence in read(name).prose:
         for said in figures_in(sentence):
             if said.kind != "plain":
                 assert is_said(said, found[said.kind] + [Decimal("1e9") * Decimal("1.073741824")]), sentence
@@ -239,9 +244,9 @@ def triples(value, path=()):
 def test_each_interval_is_that_of_its_own_estimate(name):
     quote = frozen(name)
     found = [*triples(quote["answers"]), *triples(quote["headlines"])]
-    cells = [cell for cell in Cells(shown(name)).cells if cell.column == "Estimate, 80% interval"]
-    read = [(cell, figures_in(cell.text)) for cell in cells]
-    intervals = [(cell, said) for cell, said in read if len(said) == len(("value", "low", "high"))]
+    cells = [cell for cell in read(name).cells if cell.column == "Estimate, 80% interval"]
+    pairs = [(cell, figures_in(cell.text)) for cell in cells]
+    intervals = [(cell, said) for cell, said in pairs if len(said) == len(("value", "low", "high"))]
     assert len(intervals) > 2
     for cell, said in intervals:
         assert any(
@@ -259,11 +264,7 @@ def headline_cells(text):
 @every_scenario
 def test_headlines_and_their_intervals_are_those_that_are_decided_about(name):
     quote = frozen(name)
-    rows = {
-        cell.row.partition(" | ")[0]: cell.text
-        for cell in Cells(shown(name)).cells
-        if cell.table == "Headlines"
-    }
+    rows = {cell.row.partition(" | ")[0]: cell.text for cell in read(name).cells if cell.table == "Headlines"}
     titles = {
         "total": "Total",
         "duration_seconds": "Time of the run",
@@ -346,7 +347,7 @@ WITH_PARTS |= {"Share", "Amount", "Together", "Energy, kWh"}
 @every_scenario
 def test_parts_sum_to_their_whole_as_they_are_printed(name):
     columns = defaultdict(list)
-    for cell in Cells(shown(name)).cells:
+    for cell in read(name).cells:
         if cell.column in WITH_PARTS:
             columns[cell.table, cell.column].append(cell)
     summed = 0
@@ -451,7 +452,7 @@ def test_intervals_are_drawn_over_their_estimates(name):
     assert len(drawn) == len(ratios)
     for one, other in zip(drawn, ratios.values(), strict=True):
         assert one == pytest.approx(other, rel=0.02)
-    told = [cell for cell in Cells(shown(name)).cells if cell.table == title]
+    told = [cell for cell in read(name).cells if cell.table == title]
     said = [figures_in(cell.text)[0] for cell in told]
     wanted = [Decimal(end) for pair in ratios.values() for end in pair]
     assert all(is_said(each, [one]) for each, one in zip(said, wanted, strict=True))
