@@ -15,7 +15,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -139,6 +139,13 @@ def new_key(data_dir: Path, url: str) -> str:
     return str(json.loads(bytes(answer.body))["secret"])
 
 
+def start(environment: Mapping[str, str], data_dir: Path, speed: float) -> "subprocess.Popen[bytes]":
+    """Starts the service, which writes its log to `err` in a folder."""
+    with (data_dir / "err").open("wb") as lines:
+        command = [sys.executable, "-m", "bench.fleet_service", "--speed", str(speed)]
+        return subprocess.Popen(command, env=environment, stderr=lines, cwd=ROOT)
+
+
 @contextlib.contextmanager
 def serving(data_dir: Path, url: str, speed: float) -> Iterator[tuple[ServedProcess, str]]:
     """The service on a database, and an administrator's key."""
@@ -146,12 +153,9 @@ def serving(data_dir: Path, url: str, speed: float) -> Iterator[tuple[ServedProc
     own = {name: value for name, value in os.environ.items() if not name.startswith("IRONLAW_")}
     environment = {**own, **SETTINGS, "IRONLAW_DATA_DIR": str(data_dir), "IRONLAW_DATABASE_URL": url}
     environment["PYTHONPATH"] = str(ROOT)
-    log = data_dir / "log"
-    with log.open("wb") as lines:
-        command = [sys.executable, "-m", "bench.fleet_service", "--speed", str(speed)]
-        process = subprocess.Popen(command, env=environment, stderr=lines, cwd=ROOT)
+    process = start(environment, data_dir, speed)
     try:
-        yield ServedProcess(process, log), key
+        yield ServedProcess(process, data_dir / "err"), key
     finally:
         process.terminate()
         process.wait(timeout=30)

@@ -137,7 +137,11 @@ def shorten(speed: float) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="fleet-service", description=__doc__.splitlines()[0])
     parser.add_argument("--speed", type=float, default=1.0)
-    speed = parser.parse_args().speed
+    serve(parser.parse_args().speed)
+
+
+def serve(speed: float) -> None:
+    """Serves until it is told to stop."""
     if speed != 1:
         shorten(speed)
     count()

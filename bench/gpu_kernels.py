@@ -261,8 +261,8 @@ writes this page only if all of this holds, by both compilers:
 - kernels that take pointers to 16 bytes load and store 16 bytes at a time, attention of 16 bits loads so;
 - streams and caches start four loads of 16 bytes before they store.
 
-`tests/worker/cuda/test_gpu_kernels.py` holds the oldest and the newest device to it, and this page to the
-sources. Columns by device are registers of a thread, by NVRTC.
+`tests/worker/cuda/test_gpu_kernels.py` holds a sample to it, and this page to the sources and to the version
+of NVRTC. Columns by device are registers of a thread, by NVRTC.
 
 | | devices |
 |---|---|

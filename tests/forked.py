@@ -1,6 +1,6 @@
 """Commands and functions in processes forked from one that has imported them: a cold start is mostly imports.
 
-Cold starts are tested by `make run`, by the worker and node of the guides, by the containers and by nodes.
+Cold starts are tested by `make run`, by the worker and node of the guides and by the containers.
 """
 
 import atexit

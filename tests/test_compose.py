@@ -15,11 +15,12 @@ from sqlalchemy.exc import OperationalError, ProgrammingError
 
 from service.app.examples import EXAMPLES as BODIES
 from service.kit.database.engine import Database
+from tests import forked
 from tests.composing import SERVICES, command_of, environment_of, make_secrets
 from tests.forked import DIRECTORY
 from tests.image import ROOT
 from tests.postgresql import get_server
-from tests.serving import IRONLAW, environment, run, serving
+from tests.serving import environment, run, serving
 
 LOOPBACK = pytest.mark.allow_hosts(["127.0.0.1"])
 OWN, OWNERS = "database-password", "database-owner-password"
@@ -234,9 +235,8 @@ class TestService:
 
     def test_background_work_starts_and_stops(self, deployed):
         own = environment(deployed.folder / "unused", **deployed.environment("worker"))
-        pipes = {"stderr": subprocess.PIPE, "text": True}
-        process = subprocess.Popen([IRONLAW, *command_of("worker", {})], env=own, **pipes)
-        assert process.stderr.readline() == "the schema is current\n"
+        process = forked.Staying(*command_of("worker", {}), environment=own)
+        assert next(process.stderr) == "the schema is current\n"
         process.terminate()
         _, errors = process.communicate(timeout=60)
         assert "permission denied" not in errors
@@ -267,8 +267,8 @@ class TestBackups:
     def test_a_stop_ends_it_at_once(self, deployed, tmp_path):
         words = ["backups", str(tmp_path), "--every-hours", "24"]
         own = environment(deployed.folder / "unused", **deployed.environment("backup"))
-        process = subprocess.Popen([IRONLAW, *words], env=own, stdout=subprocess.PIPE, text=True)
-        assert process.stdout.readline().startswith("wrote and tried ")
+        process = forked.Staying(*words, environment=own)
+        assert next(process.stdout).startswith("wrote and tried ")
         process.terminate()
         process.communicate(timeout=60)
         assert process.returncode == 0

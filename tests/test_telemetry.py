@@ -1,7 +1,5 @@
 """Traces and metrics, as a collector of OpenTelemetry receives them from a served process."""
 
-import subprocess
-import sys
 import threading
 import time
 from collections import defaultdict
@@ -15,6 +13,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 from service.app.examples import EXAMPLES
 from service.app.telemetry import start_telemetry
 from service.kit.tracing import get_traceparent, open_span
+from tests import forked
 from tests.serving import run, serving
 from tests.test_background import worker
 from tests.webhooks.receiving import Receiver, answer
@@ -208,10 +207,8 @@ class TestWithoutACollector:
             "exporters = ('opentelemetry.sdk', 'opentelemetry.exporter', 'requests', 'google'); "
             "print([name for name in sys.modules if name.startswith(exporters)])"
         )
-        done = subprocess.run(
-            [sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=tmp_path
-        )
-        assert done.stdout == "[]\n"
+        assert forked.Process(exec, program, {}, folder=tmp_path).wait() == 0
+        assert (tmp_path / "out").read_text() == "[]\n"
 
     def test_no_span_is_opened_and_none_is_sent_or_stored(self):
         with open_span("request") as span:

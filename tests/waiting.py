@@ -5,12 +5,15 @@ from collections.abc import Callable
 from typing import Any
 
 
-def until(condition: Callable[[], Any], seconds: float = 60.0) -> Any:
-    """What ``condition`` answers once that is true; a test that waits in vain fails."""
+def until(condition: Callable[[], Any], seconds: float = 60.0, *, every: float = 0.01) -> Any:
+    """What ``condition`` answers once that is true; a test that waits in vain fails.
+
+    It is asked again ``every`` so many seconds: what takes a process some milliseconds, seldom.
+    """
     deadline = time.monotonic() + seconds
     while not (found := condition()):
         assert time.monotonic() < deadline, "it did not come to that"
-        time.sleep(0.01)
+        time.sleep(every)
     return found
 
 

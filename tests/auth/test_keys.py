@@ -233,6 +233,7 @@ class TestManyProcesses:
         assert [statement for statement in seen if "SELECT" in statement] == seen[-1:]
 
 
+@pytest.mark.parametrize("databases", ["sqlite"], indirect=True)
 @pytest.mark.parametrize(
     "header",
     [

@@ -96,6 +96,7 @@ class TestSpelling:
 
 
 class TestOnePerson:
+    @pytest.mark.parametrize("databases", ["sqlite"], indirect=True)
     @pytest.mark.parametrize("approver", [MAIL, "Ann+approvals@example.org", "a.nn@example.org"])
     def test_does_not_approve_by_a_link_what_they_asked_for_by_a_token(self, people, provider, approver):
         ann = Holder(people, provider)
@@ -129,6 +130,7 @@ class TestOnePerson:
         assert heading(Reader(people.client).decide(url)) == "You have approved this"
         assert code(ann.decide(approval)) == (409, "ALREADY_DECIDED")
 
+    @pytest.mark.parametrize("databases", ["sqlite"], indirect=True)
     @pytest.mark.parametrize("verified", [False, None, "no"])
     def test_is_not_who_an_unverified_address_says(self, people, provider, verified):
         mallory = Holder(people, provider, "mallory", email_verified=verified)

@@ -104,6 +104,7 @@ def test_it_reaches_every_tenant_that_it_may_concern(people, provider, ann):
     assert reads() == 401
 
 
+@pytest.mark.parametrize("databases", ["sqlite"], indirect=True)
 @pytest.mark.parametrize(
     "wrong",
     [

@@ -94,6 +94,7 @@ def test_the_last_runs_alone(nodes):
     assert found["baseline"]["run_id"] == ids[0]
 
 
+@pytest.mark.parametrize("databases", ["sqlite"], indirect=True)
 @pytest.mark.parametrize(
     "query", [{"benchmark": COPY}, {"node_id": "b"}, {"baseline_run_id": "never"}, {"by": "other"}]
 )

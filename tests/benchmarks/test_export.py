@@ -2,9 +2,6 @@
 
 import csv
 import io
-import json
-import subprocess
-import sys
 from datetime import UTC, datetime
 
 import pyarrow as pa
@@ -12,6 +9,7 @@ import pytest
 from pyarrow import parquet
 
 from service.benchmarks import export, router
+from tests import forked
 from tests.benchmarks.records import COPY, GEMM, POWER
 
 READ = {
@@ -59,6 +57,7 @@ def read_parquet(content):
     return parquet.read_table(pa.BufferReader(content)).to_pylist()
 
 
+@pytest.mark.parametrize("databases", ["sqlite"], indirect=True)
 @pytest.mark.parametrize("rows_at_a_time", [2, 500])
 def test_both_formats_say_the_same(measured, monkeypatch, rows_at_a_time):
     monkeypatch.setattr(router, "_AT_A_TIME", rows_at_a_time)
@@ -91,6 +90,7 @@ def test_rows_say_what_the_results_say(measured):
         assert row["received_at"].replace(tzinfo=UTC) == datetime.fromisoformat(item["received_at"])
 
 
+@pytest.mark.parametrize("databases", ["sqlite"], indirect=True)
 def test_filters_choose_the_rows(measured):
     rows = read_csv(exported(measured, benchmark=COPY, status="ok").content)
     assert {row["benchmark"] for row in rows} == {COPY}
@@ -109,6 +109,7 @@ def test_no_column_stands_twice():
     assert len(names) == len(set(names))
 
 
+@pytest.mark.parametrize("databases", ["sqlite"], indirect=True)
 @pytest.mark.parametrize("write", [export.render_csv, export.render_parquet])
 def test_a_page_is_written_before_the_next_is_read(measured, write):
     """Rows come and go: what was read is sent on before more is asked for."""
@@ -130,7 +131,7 @@ def test_a_page_is_written_before_the_next_is_read(measured, write):
     assert len(b"".join(parts)) > len(first)
 
 
-def test_the_library_of_tables_is_loaded_when_it_is_asked_for():
-    script = "import sys, json, service.app.application; print(json.dumps('pyarrow' in sys.modules))"
-    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert json.loads(run.stdout) is False
+def test_the_library_of_tables_is_loaded_when_it_is_asked_for(tmp_path):
+    program = "import sys, service.app.application; print('pyarrow' in sys.modules)"
+    assert forked.Process(exec, program, {}, folder=tmp_path).wait() == 0
+    assert (tmp_path / "out").read_text() == "False\n"

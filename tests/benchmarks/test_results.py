@@ -230,6 +230,7 @@ class TestRefused:
         answer = nodes.call("PUT", url, by="a", content=content, headers=headers)
         assert refusal(answer) == (422, "NOT_AS_ASKED", ["/result_id"])
 
+    @pytest.mark.parametrize("databases", ["sqlite"], indirect=True)
     @pytest.mark.parametrize(
         ("members", "pointers"),
         [
@@ -276,6 +277,7 @@ class TestRefused:
         assert refusal(answer) == (400, "DIGEST_MISMATCH", ["/header/Content-Digest"])
         assert rows(nodes) == []
 
+    @pytest.mark.parametrize("databases", ["sqlite"], indirect=True)
     @pytest.mark.parametrize("digest", ["", "sha-256=:AAAA:", "md5=:AAAA:", "sha-512=:AAAA:"])
     def test_another_digest_than_sha_256(self, nodes, lease, digest):
         answer = nodes.put("a", nodes.measured(1, "a", lease), **{"content-digest": digest})

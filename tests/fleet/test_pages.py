@@ -277,6 +277,7 @@ class TestNode:
         other = reader.get(f"/fleet/{node_id}?benchmark=gemm.bf16")
         assert "<option selected>gemm.bf16</option>" in other.text
 
+    @pytest.mark.parametrize("databases", ["sqlite"], indirect=True)
     @pytest.mark.parametrize(
         ("wanted", "status"), [("never-measured", 200), ("", 200), ("Not%20a%20name", 422)]
     )
@@ -419,6 +420,7 @@ class TestRun:
 
 
 class TestCalibrations:
+    @pytest.mark.parametrize("databases", ["sqlite"], indirect=True)
     def test_constants_are_those_before_and_after(self, reader, fleet):
         node_id = fleet.add("rack-7")
         fleet.measure(node_id, SLOW)

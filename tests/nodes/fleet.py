@@ -133,7 +133,8 @@ def stored(database):
         return {row.id: row for row in session.scalars(select(LeaseRow))}
 
 
-def grants(database, run_id):
+def grants(database, run_id=None):
+    """The grants of a run, or of every run."""
+    found = select(LeaseGrantRow).order_by(LeaseGrantRow.fencing_token)
     with database.open_reader() as session:
-        found = select(LeaseGrantRow).where(LeaseGrantRow.lease_id == run_id)
-        return list(session.scalars(found.order_by(LeaseGrantRow.fencing_token)))
+        return list(session.scalars(found.where(LeaseGrantRow.lease_id == run_id) if run_id else found))

@@ -164,6 +164,7 @@ class TestRevocation:
 
 
 class TestWhatIsNoCredential:
+    @pytest.mark.parametrize("databases", ["sqlite"], indirect=True)
     @pytest.mark.parametrize("how", ["unknown", "other secret", "cut", "enrolment token"])
     def test_it_is_refused_in_open_mode_too(self, client, host, how):
         wrong = {

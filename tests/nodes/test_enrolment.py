@@ -204,6 +204,7 @@ class TestKeptOut:
         assert "barred_at" in client.post(f"{host.url}:{verb}").json()
         return host
 
+    @pytest.mark.parametrize("databases", ["sqlite"], indirect=True)
     @pytest.mark.parametrize("members", WAYS_ROUND.values(), ids=WAYS_ROUND)
     def test_its_host_does_not_enrol(self, client, database, host, members):
         before = client.get(host.url).json()

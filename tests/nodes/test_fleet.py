@@ -2,15 +2,23 @@
 
 import pytest
 
+from bench import fleet, fleet_service
 from bench.fleet import NOTHING, FleetScenario, HeartbeatCounts, run
+from tests import forked
 
 pytestmark = [pytest.mark.enable_socket, pytest.mark.allow_hosts(["127.0.0.1"])]
 
 PLAN = FleetScenario(nodes=20, seconds=90.0, speed=10.0, run_every_seconds=6.0)
 
 
+def start(environment, data_dir, speed):
+    """As the one of the fleet, in a process that has imported the service."""
+    return forked.Process(fleet_service.serve, speed, environment=environment, folder=data_dir)
+
+
 @pytest.mark.parametrize("databases", ["sqlite", "postgresql"], indirect=True)
-def test_a_fleet_loses_nothing(databases, tmp_path):
+def test_a_fleet_loses_nothing(databases, tmp_path, monkeypatch):
+    monkeypatch.setattr(fleet, "start", start)
     url = databases.loaded().url.render_as_string(hide_password=False)
     outcome = run(databases.kind, url, tmp_path, PLAN)
     assert outcome.faults == []

@@ -67,10 +67,12 @@ class TestQuarantine:
 
 @pytest.mark.parametrize("verb", ["drain", "resume", "readmit", "quarantine", "revoke", "request-rotation"])
 class TestEveryAction:
+    @pytest.mark.parametrize("databases", ["sqlite"], indirect=True)
     def test_done_twice_it_is_done_once(self, client, host, verb):
         first = client.post(f"{host.url}:{verb}").json()
         assert client.post(f"{host.url}:{verb}").json() == first
 
+    @pytest.mark.parametrize("databases", ["sqlite"], indirect=True)
     def test_repeated_under_a_key_the_answer_is_the_first(self, client, host, verb):
         key = {"Idempotency-Key": "once"}
         first = client.post(f"{host.url}:{verb}", headers=key)
@@ -78,6 +80,7 @@ class TestEveryAction:
         assert again.json() == first.json()
         assert again.headers["idempotency-replayed"] == "true"
 
+    @pytest.mark.parametrize("databases", ["sqlite"], indirect=True)
     def test_it_is_checked_without_being_done(self, client, host, verb):
         before = client.get(host.url).json()
         assert client.post(f"{host.url}:{verb}?validate_only=true").status_code == 200

@@ -2,6 +2,7 @@
 
 import re
 import tomllib
+from functools import cache
 from importlib.metadata import distribution, packages_distributions
 from pathlib import Path
 
@@ -38,6 +39,7 @@ def closure(requirements):
 BASE = closure(PROJECT["dependencies"])
 
 
+@cache
 def server_modules():
     """Modules of the extra `server` that the package alone does not bring."""
     beyond = closure(PROJECT["optional-dependencies"]["server"]) - BASE

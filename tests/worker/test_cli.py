@@ -40,7 +40,7 @@ def own(tmp_path):
 
 
 BLOCKED = """
-import sys
+import contextlib, io, json, sys
 
 class Missing:
     def find_spec(self, name, path=None, target=None):
@@ -48,23 +48,32 @@ class Missing:
             raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
 
 sys.meta_path.insert(0, Missing())
-sys.argv = ["ironlaw", *{words}]
 from service.cli.main import main
-main()
+for words in json.loads(sys.argv[1]):
+    sys.argv, status = ["ironlaw", *words], 0
+    out, errors = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(errors):
+        try:
+            main()
+        except SystemExit as ended:
+            status = ended.code
+    print(json.dumps([status, out.getvalue(), errors.getvalue()]))
 """
 
 
-def without_server(*words, **variables):
-    script = BLOCKED.format(modules=set(server_modules()), words=words)
+def without_server(*commands, **variables):
+    """Status, output and errors of each command, in one process without the modules of the server."""
+    script = BLOCKED.format(modules=set(server_modules()))
     environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "COLUMNS": "100", **variables}
-    return subprocess.run(
-        [sys.executable, "-c", script],
+    done = subprocess.run(
+        [sys.executable, "-c", script, json.dumps(commands)],
         env=environment,
         capture_output=True,
         text=True,
-        check=False,
+        check=True,
         timeout=60,
     )
+    return [tuple(json.loads(line)) for line in done.stdout.splitlines()]
 
 
 class TestWithoutServer:
@@ -73,20 +82,18 @@ class TestWithoutServer:
         assert {"fastapi", "sqlalchemy", "pydantic_settings", "uvicorn", "psycopg", "alembic"} <= blocked
         assert not blocked & {"httpx", "numpy", "pydantic", "rich", "typer"}
 
-    @pytest.mark.parametrize("words", [["--help"], ["worker", "--help"], ["worker", "run", "--help"]])
-    def test_help(self, words):
-        done = without_server(*words)
-        assert (done.returncode, done.stderr) == (0, "")
-        assert "worker" in done.stdout
+    def test_help(self):
+        commands = [["--help"], ["worker", "--help"], ["worker", "run", "--help"]]
+        for status, out, errors in without_server(*commands):
+            assert (status, errors) == (0, "")
+            assert "worker" in out
 
     def test_a_worker_that_is_not_enrolled_says_so(self, tmp_path):
-        done = without_server("worker", "run", IRONLAW_WORKER_DIR=str(tmp_path / "worker"))
-        assert done.returncode == 1
-        assert done.stderr == "ironlaw: this host is not enrolled; run: ironlaw worker enrol\n"
+        done = without_server(["worker", "run"], IRONLAW_WORKER_DIR=str(tmp_path / "worker"))
+        assert done == [(1, "", "ironlaw: this host is not enrolled; run: ironlaw worker enrol\n")]
 
-    @pytest.mark.parametrize(
-        "words",
-        [
+    def test_commands_of_the_server_say_how_to_install_it(self, tmp_path):
+        commands = [
             "serve",
             "migrate",
             "openapi",
@@ -97,13 +104,12 @@ class TestWithoutServer:
             "backup x",
             "restore x",
             "worker background",
-        ],
-    )
-    def test_commands_of_the_server_say_how_to_install_it(self, words, tmp_path):
-        done = without_server(*words.split(), IRONLAW_DATA_DIR=str(tmp_path))
-        assert (done.returncode, done.stdout) == (2, "")
-        assert done.stderr.count("\n") == 1
-        assert "ironlaw[server]" in done.stderr
+        ]
+        done = without_server(*map(str.split, commands), IRONLAW_DATA_DIR=str(tmp_path))
+        for words, (status, out, errors) in zip(commands, done, strict=True):
+            assert (status, out) == (2, ""), words
+            assert errors.count("\n") == 1, words
+            assert "ironlaw[server]" in errors, words
 
 
 @pytest.mark.enable_socket

@@ -1,32 +1,32 @@
 """Service and worker as processes, over HTTP: a node joins, measures, loses its network, is killed."""
 
 import contextlib
+import functools
 import json
 import re
-import signal
-import subprocess
-import sys
 
 import httpx
 import pytest
 
 from service.app.storage import migrate_database
 from service.protocol.results import BenchmarkResultReport
+from tests import forked, waiting
+from tests.faults.node_worker import is_busy
 from tests.serving import environment
-from tests.waiting import until
+from tests.worker import served
 from tests.worker.base import ROOT
 from tests.worker.cut import Network
 from tests.worker.records import suite
 
+until = functools.partial(waiting.until, every=0.2)
 SERVING = re.compile(r"serving on http://127\.0\.0\.1:(\d+)")
-IRONLAW = [sys.executable, "-m", "tests.worker.served"]
 
 
 @contextlib.contextmanager
-def started(log, *words, **own):
-    """A command that writes its log to a file, and is killed in the end."""
-    with log.open("ab") as file:
-        process = subprocess.Popen([*IRONLAW, *words], env=own, cwd=ROOT, stdout=file, stderr=file)
+def started(folder, *words, **own):
+    """A command whose output and errors are in a folder, and which is killed in the end."""
+    folder.mkdir(exist_ok=True)
+    process = forked.Process(served.ironlaw, *words, environment=own, folder=folder)
     try:
         yield process
     finally:
@@ -51,8 +51,8 @@ class Fleet:
 
     @contextlib.contextmanager
     def serves(self):
-        log = self.folder / "service.log"
-        with started(log, "serve", **self.own) as process:
+        log = self.folder / "service" / "err"
+        with started(log.parent, "serve", **self.own) as process:
             said = until(lambda: process.poll() is not None or SERVING.search(log.read_text()))
             assert process.poll() is None, log.read_text()
             port = int(said[1])
@@ -66,16 +66,16 @@ class Fleet:
 
     def enrol(self):
         token = self.asked("POST", "/v1/enrolment-tokens", {"node_name": "rack-1"})["token"]
-        done = subprocess.run(
-            [*IRONLAW, "worker", "enrol", "--service", self.network.address, "--device", "cpu"],
-            env={**self.own, "IRONLAW_ENROLMENT_TOKEN": token},
-            cwd=ROOT, capture_output=True, text=True, check=False, timeout=60,
-        )  # fmt: skip
-        assert done.returncode == 0, done.stderr
+        words = ("worker", "enrol", "--service", self.network.address, "--device", "cpu")
+        own = {**self.own, "IRONLAW_ENROLMENT_TOKEN": token}
+        with started(self.folder / "enrolment", *words, **own) as process:
+            assert process.wait(timeout=60) == 0, (self.folder / "enrolment" / "err").read_text()
         (self.node,) = self.asked("GET", "/v1/nodes")["items"]
 
     def works(self):
-        return started(self.folder / "worker.log", "worker", "run", **self.own)
+        # What a worker that was killed has started ends a moment later.
+        until(lambda: not is_busy(self.worker_dir, self.own["IRONLAW_WORKER_LOCK_FILE"]))
+        return started(self.folder / "working", "worker", "run", **self.own)
 
     def asked(self, method, path, body=None):
         answer = self.client.request(method, path, json=body)
@@ -135,7 +135,7 @@ class TestNode:
             assert fleet.run(run_id)["state"] == "running"
             fleet.network.mend()
             run = until(lambda: (found := fleet.run(run_id))["state"] == "completed" and found)
-            worker.send_signal(signal.SIGTERM)
+            worker.terminate()
             assert worker.wait(timeout=60) == 0
         results = fleet.results(run_id)
         assert sorted((result["benchmark"], result["repeat"]) for result in results) == EVERYTHING
@@ -179,7 +179,7 @@ class TestNode:
             run_id = fleet.asks_for_a_run()
             until(lambda: fleet.run(run_id)["state"] == "completed")
             assert fleet.node_now()["state"] == "active"
-            worker.send_signal(signal.SIGTERM)
+            worker.terminate()
             assert worker.wait(timeout=60) == 0
         assert len([r for r in fleet.results(run_id) if r["is_counted"]]) == len(EVERYTHING)
         assert fleet.spooled("waiting") == []

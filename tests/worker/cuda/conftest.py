@@ -6,7 +6,7 @@ import shutil
 import pytest
 
 from service.worker import nvml
-from service.worker.cuda import device
+from service.worker.cuda import compiler, device
 from tests.worker.cuda import host_kernels
 from tests.worker.cuda.fake_nvml import FakeNvml
 
@@ -70,6 +70,7 @@ def driver(fake_nvml, monkeypatch):
     # A flush on this processor takes 10 ms for each MiB.
     monkeypatch.setattr(device, "LEAST_FLUSH_BYTES", 2**20)
     monkeypatch.setattr(device, "FLUSHED_CACHES", 1)
+    monkeypatch.setattr(compiler, "compile_cubin", host_kernels.compile_nothing)
     if not shutil.which("g++"):
         pytest.skip("no g++ to run the kernels on this processor with")
     fake = Driver()

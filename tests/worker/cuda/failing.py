@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pynvml
 
 from service.worker.child import list_devices, main, measure_task
-from service.worker.cuda import bindings, device, gemm
+from service.worker.cuda import bindings, compiler, device, gemm
 from tests.worker.cuda import host_kernels
 from tests.worker.cuda.fake_cublas import FakeCublas
 from tests.worker.cuda.fake_cublaslt import FakeLt
@@ -48,7 +48,7 @@ class Machine:
         self.driver.fake_queue(stream, self._queued[-1])
 
     def nothing(self):
-        """Everything works."""
+        """Everything works, and kernels are compiled as the worker does it."""
 
     def refused_proposal(self):
         self.lt.refused = {1: "CUBLAS_STATUS_NOT_SUPPORTED (15)"}
@@ -110,7 +110,10 @@ class Machine:
 
 def _prepare():
     machine = Machine()
-    getattr(machine, os.environ["FAKE_FAULT"])()
+    fault = os.environ["FAKE_FAULT"]
+    getattr(machine, fault)()
+    if fault != Machine.nothing.__name__:
+        compiler.compile_cubin = host_kernels.compile_nothing
     machine.install()
 
 

@@ -60,6 +60,7 @@ static inline unsigned __byte_perm(unsigned low, unsigned high, unsigned order) 
 
 struct Range { unsigned long long start, end, read, written; };
 static Range ranges[8];
+static bool is_watching;
 
 #define UNSEEN __attribute__((no_sanitize("thread")))
 
@@ -73,14 +74,16 @@ extern "C" {
 UNSEEN void __tsan_init() {}
 UNSEEN void __tsan_func_entry(void*) {}
 UNSEEN void __tsan_func_exit(void*) {}
-#define COUNTED(size)                                                        \
-    UNSEEN void __tsan_read##size(void* at) { seen(at, size, false); }       \
-    UNSEEN void __tsan_write##size(void* at) { seen(at, size, true); }
+#define COUNTED(size)                                                                         \
+    UNSEEN void __tsan_read##size(void* at) { if (is_watching) seen(at, size, false); }       \
+    UNSEEN void __tsan_write##size(void* at) { if (is_watching) seen(at, size, true); }
 COUNTED(1) COUNTED(2) COUNTED(4) COUNTED(8) COUNTED(16)
-UNSEEN void __tsan_read_range(void* at, unsigned long size) { seen(at, size, false); }
-UNSEEN void __tsan_write_range(void* at, unsigned long size) { seen(at, size, true); }
+UNSEEN void __tsan_read_range(void* at, unsigned long size) { if (is_watching) seen(at, size, false); }
+UNSEEN void __tsan_write_range(void* at, unsigned long size) { if (is_watching) seen(at, size, true); }
 UNSEEN void watch(int place, unsigned long long start, unsigned long long size) {
     ranges[place] = {start, start + size, 0, 0};
+    is_watching = false;
+    for (const Range& range : ranges) is_watching |= range.end > range.start;
 }
 UNSEEN unsigned long long bytes_read(int place) { return ranges[place].read; }
 UNSEEN unsigned long long bytes_written(int place) { return ranges[place].written; }

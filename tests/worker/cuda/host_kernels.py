@@ -87,6 +87,12 @@ def driver():
     return found
 
 
+def compile_nothing(file, major, minor):
+    """In place of :func:`compile_cubin`: the driver above takes any machine code of a file that there is."""
+    assert (KERNELS / file).is_file()
+    return f"\x7fELF {file} sm_{int(major)}{int(minor)}".encode()
+
+
 def run(file, name, blocks, threads, *arguments):
     """One launch; arrays are passed by address."""
     words = [int(a.ctypes.data) if hasattr(a, "ctypes") else int(a) for a in arguments]

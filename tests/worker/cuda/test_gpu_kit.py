@@ -108,7 +108,7 @@ def test_a_worker_measures_from_a_checkout(tmp_path):
     """Its processes start where the package is imported from, wherever that is."""
     python, packages = interpreter(tmp_path / "python")
     link_base(packages, BASE, ())
-    (tmp_path / "suite.json").write_text(suite().model_dump_json())
+    (tmp_path / "suite.json").write_text(suite(benchmarks=1, repeats=1).model_dump_json())
     main = "from service.cli.main import main; main()"
     words = ["worker", "measure", "--suite", tmp_path / "suite.json", "--out", tmp_path / "out"]
     done = said([python, "-c", main, *words], IRONLAW_WORKER_LOCK_FILE=str(tmp_path / "lock"))

@@ -2,7 +2,6 @@
 
 import json
 import os
-import signal
 import subprocess
 import sys
 import tarfile
@@ -13,6 +12,8 @@ import pytest
 
 from bench import gpu_suite
 from service.protocol.suites import shipped_suites
+from tests import forked
+from tests.faults.node_child import SECONDS
 from tests.waiting import until
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -247,12 +248,15 @@ class TestTorch:
 
 
 MEASURE = """
-import sys
+import functools, sys
 from pathlib import Path
-from bench.gpu_measure import measure
+from bench import gpu_measure
+from service.worker.process import ChildProcesses
 from tests.worker.records import suite
-print(measure(suite(benchmarks=50, repeats=1), Path(sys.argv[1]), float(sys.argv[2])))
+gpu_measure.ChildProcesses = functools.partial(ChildProcesses, module="tests.faults.node_child")
+print(gpu_measure.measure(suite(benchmarks=50, repeats=1), Path({folder!r}), {seconds}))
 """
+"""Measures by processes that sleep for the time of a repeat."""
 
 
 class TestEnds:
@@ -260,15 +264,18 @@ class TestEnds:
 
     def started(self, folder, seconds):
         folder.mkdir()
-        variables = {**os.environ, "PYTHONPATH": str(ROOT), "IRONLAW_WORKER_LOCK_FILE": f"{folder}.lock"}
-        return subprocess.Popen(
-            [sys.executable, "-c", MEASURE, folder, str(seconds)],
-            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=variables,
-        )  # fmt: skip
+        variables = {
+            **os.environ,
+            SECONDS: "0.5",
+            "IRONLAW_WORKER_LOCK_FILE": f"{folder}.lock",
+            "PYTHONPATH": str(ROOT),
+        }
+        program = MEASURE.format(folder=str(folder), seconds=seconds)
+        return forked.Process(exec, program, {}, environment=variables, folder=folder)
 
     def test_at_its_limit(self, tmp_path):
-        said, _ = self.started(tmp_path / "run", 10).communicate(timeout=60)
-        assert said == "stopped after 10 s\n"
+        assert self.started(tmp_path / "run", 5).wait(timeout=60) == 0
+        assert (tmp_path / "run" / "out").read_text() == "stopped after 5 s\n"
         assert list((tmp_path / "run" / "records").iterdir())
         assert json.loads((tmp_path / "run" / "summary.json").read_text())["benchmarks"]
         assert "gemm.0, repeat 1 of 1: ok" in (tmp_path / "run" / "log.txt").read_text()
@@ -276,7 +283,7 @@ class TestEnds:
     def test_at_a_signal(self, tmp_path):
         process = self.started(tmp_path / "run", 600)
         until(lambda: list((tmp_path / "run").glob("records/*.json")))
-        process.send_signal(signal.SIGTERM)
-        said, _ = process.communicate(timeout=60)
-        assert said == "stopped by a signal\n"
+        process.terminate()
+        assert process.wait(timeout=60) == 0
+        assert (tmp_path / "run" / "out").read_text() == "stopped by a signal\n"
         assert json.loads((tmp_path / "run" / "summary.json").read_text())["benchmarks"]

@@ -11,7 +11,6 @@ from service.protocol.work.memory import StreamWork, StridedReadWork
 from service.worker.cuda import compiler, numbers
 from tests.worker.cuda.host_kernels import KERNELS, counted, run
 
-FILES = sorted(path.name for path in KERNELS.glob("*.cu"))
 SEED = 0x1234_5678_9ABC_DEF1
 BLOCKS, THREADS = 3, 256
 MAP_NORESERVE = 0x4000  # of Linux; Python has no name for it before 3.13
@@ -21,9 +20,10 @@ VECTORS = [1, 700, 3 * 4 * 256, 3 * 4 * 256 + 1, 10_007]
 on_this_processor = pytest.mark.skipif(not shutil.which("g++"), reason="no g++ to run the kernels with")
 
 
-@pytest.mark.parametrize("file", FILES)
+@pytest.mark.parametrize("file", ["stream.cu", "random.cu"])
 @pytest.mark.skipif(not shutil.which("nvcc"), reason="no nvcc")
-def test_each_file_compiles_on_its_own(file, tmp_path):
+def test_a_file_compiles_on_its_own(file, tmp_path):
+    """A sample: `make gpu-kernels` compiles every file by nvcc, too."""
     command = ["nvcc", "-std=c++17", "-arch=sm_90", "-cubin", "-Werror", "all-warnings"]
     command += ["-o", str(tmp_path / "out.cubin"), str(KERNELS / file)]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
