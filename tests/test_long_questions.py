@@ -15,6 +15,7 @@ import pytest
 from pydantic import TypeAdapter
 
 from service.app.examples import EXAMPLES
+from service.audit.verification import Verifier
 from service.budgets.actuals import service as actuals
 from service.catalog import service as catalog
 from service.catalog.grids import router as grids
@@ -26,7 +27,8 @@ from service.estimates import frontier, router
 from service.estimates.service import ESTIMATES
 from service.evidence.imports import service as evidence
 from service.kit.http import web
-from service.kit.http.long_work import LongWork
+from service.kit.http.long_work import QUESTIONS, SEARCHES, VERIFICATIONS, LongWork
+from service.plans import creation
 from service.plans import router as plans
 from service.quotes import service as quotes
 from service.quotes.form import router as form
@@ -100,6 +102,8 @@ LONG = {
     ),
 }
 
+SEARCHED = ("a scaling curve", "a simulation", "prefill and decode apart")
+
 
 def asked(operation, body):
     return TypeAdapter(ESTIMATES[operation].question).validate_json(json.dumps(body))
@@ -163,9 +167,11 @@ def threads(monkeypatch):
 
             monkeypatch.setattr(module, name, watched)
 
-        def are_aside(self):
-            assert seen
-            return all(thread.name == "long work" for thread in seen)
+        def queue(self):
+            """Line of long work in which all were called, or None."""
+            names = {thread.name for thread in seen}
+            assert len(names) == 1
+            return name if (name := names.pop()) in (QUESTIONS, SEARCHES, VERIFICATIONS) else None
 
     return Threads()
 
@@ -176,52 +182,54 @@ class TestWhereTheyAreAnswered:
         threads.watch(router, "answer_question")
         body = EXAMPLES[f"estimate_{operation.replace('-', '_')}"]
         assert reader.post(f"/v1/estimates/{operation}", body).status_code == 200
-        assert not threads.are_aside()
+        assert threads.queue() is None
 
     @pytest.mark.parametrize("name", LONG)
     def test_long_ones_beside_it(self, reader, threads, name):
         threads.watch(router, "answer_question")
         operation, body = LONG[name]
         assert reader.post(f"/v1/estimates/{operation}", body).status_code in (200, 422)
-        assert threads.are_aside()
+        assert threads.queue() == (SEARCHES if name in SEARCHED else QUESTIONS)
 
     @pytest.mark.parametrize(
-        ("watched", "url", "example"),
+        ("asked", "queue", "watched"),
         [
             *(
-                ((router, "answer_question"), f"/v1/estimates/{name}", f"estimate_{said}")
-                for name, said in {
-                    "throughput:frontier": "throughput_frontier",
-                    "cost:compare": "cost_comparison",
-                    "cost:export": "cost_export",
-                    "utility-bill:export": "utility_bill_export",
-                    "utility-bill:shift": "utility_bill_shift",
-                    "utility-bill:compare": "utility_bill_comparison",
-                    "utility-bill:cap": "utility_bill_power_cap",
-                    "memory:batch": "memory_batch",
-                    "utility-bill:batch": "utility_bill_batch",
-                }.items()
+                ((f"/v1/estimates/{name}", f"estimate_{said}"), queue, (router, "answer_question"))
+                for name, said, queue in (
+                    ("summary", "summary", QUESTIONS),
+                    ("cost:compare", "cost_comparison", QUESTIONS),
+                    ("cost:export", "cost_export", QUESTIONS),
+                    ("utility-bill:export", "utility_bill_export", QUESTIONS),
+                    ("throughput:frontier", "throughput_frontier", SEARCHES),
+                    ("utility-bill:shift", "utility_bill_shift", SEARCHES),
+                    ("utility-bill:compare", "utility_bill_comparison", SEARCHES),
+                    ("utility-bill:cap", "utility_bill_power_cap", SEARCHES),
+                    ("memory:batch", "memory_batch", SEARCHES),
+                    ("utility-bill:batch", "utility_bill_batch", SEARCHES),
+                )
             ),
-            ((router, "answer_question"), "/v1/tariffs:bill", "bill_tariff"),
-            ((plans, "answer_question"), "/v1/plans:fleet", "plan_fleet"),
-            ((plans, "answer_question"), "/v1/plans", "create_plan"),
-            ((quotes, "build_quote"), "/v1/quotes", "create_quote"),
-            ((models, "read_config"), "/v1/models:import", "import_model"),
-            ((grids, "read_table"), "/v1/grids:import", "import_grid"),
-            ((tariffs, "read_tariff"), "/v1/tariffs:import", "import_tariff"),
-            ((offers, "read_list"), "/v1/offers:import", "import_offers"),
-            ((token_prices, "read_list"), "/v1/token-prices:import", "import_token_prices"),
-            ((evidence, "read_evidence"), "/v1/evidence:import", "import_evidence"),
-            ((actuals, "parse_bill"), "/v1/actuals:import", "import_actuals"),
+            (("/v1/tariffs:bill", "bill_tariff"), QUESTIONS, (router, "answer_question")),
+            (("/v1/plans:fleet", "plan_fleet"), SEARCHES, (plans, "answer_question")),
+            (("/v1/plans", "create_plan"), SEARCHES, (creation, "answer_question")),
+            (("/v1/quotes", "create_quote"), QUESTIONS, (quotes, "build_quote")),
+            (("/v1/models:import", "import_model"), QUESTIONS, (models, "read_config")),
+            (("/v1/grids:import", "import_grid"), QUESTIONS, (grids, "read_table")),
+            (("/v1/tariffs:import", "import_tariff"), QUESTIONS, (tariffs, "read_tariff")),
+            (("/v1/offers:import", "import_offers"), SEARCHES, (offers, "read_list")),
+            (("/v1/token-prices:import", "import_token_prices"), SEARCHES, (token_prices, "read_list")),
+            (("/v1/evidence:import", "import_evidence"), SEARCHES, (evidence, "read_evidence")),
+            (("/v1/actuals:import", "import_actuals"), SEARCHES, (actuals, "parse_bill")),
         ],
     )
     @pytest.mark.parametrize("databases", ["sqlite"], indirect=True)
-    def test_whatever_takes_long_beside_it(self, client, threads, watched, url, example):
+    def test_whatever_takes_long_beside_it(self, client, threads, asked, queue, watched):
         client.post("/v1/cost-centers", EXAMPLES["create_cost_center"])  # the quote's
         threads.watch(*watched)
+        url, example = asked
         answered = client.post(url, EXAMPLES[example])
         assert answered.status_code < 500, answered.text
-        assert threads.are_aside()
+        assert threads.queue() == queue
 
     @pytest.mark.parametrize(
         ("written", "example"),
@@ -250,7 +258,7 @@ class TestWhereTheyAreAnswered:
         headers = {"content-type": "application/json", "if-match": "*"}
         answered = client.request(method, url, content=raw, headers=headers)
         assert answered.status_code in (200, 201), answered.text
-        assert threads.are_aside() is is_large
+        assert threads.queue() == (SEARCHES if is_large else None)
 
     def test_the_form_beside_it(self, reader, threads):
         threads.watch(form, "_answer_all")
@@ -258,7 +266,19 @@ class TestWhereTheyAreAnswered:
         typed = {"model": "", "parameters_billions": "8", "utilization_percent": "40"}
         sent = {**AT_FIRST, **typed, "total_tokens_billions": "1", "form_token": token}
         assert reader.request("POST", "/ask/answer", data=sent).status_code == 200
-        assert threads.are_aside()
+        assert threads.queue() == QUESTIONS
+
+    def test_a_verification_beside_it(self, reader, threads):
+        """Twenty of 60,000 events, which a tenant asked for at once, took readiness 31 s."""
+        threads.watch(Verifier, "verify_tenant")
+        assert reader.get("/v1/audit-events:verify").json()["valid"]
+        assert threads.queue() == VERIFICATIONS
+
+    def test_a_quote_of_a_simulation_in_the_line_of_searches(self, reader, threads):
+        threads.watch(quotes, "build_quote")
+        asked = {"operation": "throughput", "name": "q", "request": LONG["a simulation"][1]}
+        assert reader.post("/v1/quotes", asked).status_code < 500
+        assert threads.queue() == SEARCHES
 
     def test_a_large_body_is_read_beside_it(self, reader, threads):
         threads.watch(web, "check_limits")
@@ -266,7 +286,7 @@ class TestWhereTheyAreAnswered:
         headers = {"content-type": "application/json"}
         for url in ("/v1/estimates/memory", "/v1/sites"):
             assert reader.request("POST", url, content=body, headers=headers).status_code in (200, 422)
-        assert threads.are_aside()
+        assert threads.queue() == SEARCHES
 
 
 @pytest.mark.parametrize("databases", ["sqlite"], indirect=True)
@@ -303,7 +323,7 @@ def test_small_questions_and_probes_do_not_wait(reader, monkeypatch):
 def test_what_takes_too_long_is_answered_with_a_problem(reader, monkeypatch):
     go_on = threading.Event()
     monkeypatch.setattr(frontier, "estimate_frontier", lambda *_: go_on.wait(PATIENCE))
-    monkeypatch.setattr(reader.app.state, "long_work", LongWork(0.05))
+    monkeypatch.setitem(reader.app.state.work_queues, SEARCHES, LongWork(SEARCHES, 0.05))
     refused = reader.post("/v1/estimates/throughput:frontier", EXAMPLES["estimate_throughput_frontier"])
     go_on.set()
     assert refused.status_code == 503
@@ -314,9 +334,10 @@ def test_what_takes_too_long_is_answered_with_a_problem(reader, monkeypatch):
 
 def test_they_are_counted(reader):
     found = reader.get("/metrics").text
-    assert "ironlaw_long_work_running 0.0" in found
-    assert "ironlaw_long_work_waiting 0.0" in found
-    assert 'ironlaw_long_work_refused_total{reason="busy"}' in found
+    for queue in (QUESTIONS, SEARCHES):
+        assert f'ironlaw_long_work_running{{queue="{queue}"}} 0.0' in found
+        assert f'ironlaw_long_work_waiting{{queue="{queue}"}} 0.0' in found
+        assert f'ironlaw_long_work_refused_total{{queue="{queue}",reason="busy"}}' in found
 
 
 class TestStopping:
@@ -332,7 +353,7 @@ class TestStopping:
             for caller in callers:
                 caller.start()
             deadline = time.monotonic() + PATIENCE
-            while "ironlaw_long_work_running 1.0" not in server.client.get("/metrics").text:
+            while 'ironlaw_long_work_running{queue="searches"} 1.0' not in server.client.get("/metrics").text:
                 assert time.monotonic() < deadline
                 time.sleep(0.05)
             server.process.send_signal(signal.SIGTERM)

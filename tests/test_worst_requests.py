@@ -20,7 +20,7 @@ from bench.worst_climb import ClimbRequest, DocumentShapes, climb
 from bench.worst_server import operations
 from service.app.examples import EXAMPLES
 from service.estimates.service import ESTIMATES
-from service.kit.http.long_work import LongWork
+from service.kit.http.long_work import QUESTIONS, SEARCHES, LongWork
 from service.quotes.form.answers import build_question
 from service.quotes.form.links import parse_query
 from service.quotes.form.question import parse_question
@@ -94,7 +94,8 @@ def test_addresses_of_pages_state_questions_that_are_answered():
 )
 @pytest.mark.parametrize("databases", ["sqlite"], indirect=True)
 def test_what_once_stopped_the_service_hardly_takes_the_loop(reader, monkeypatch, operation, name):
-    monkeypatch.setattr(reader.app.state, "long_work", LongWork(ANSWER_SECONDS))
+    for line in (QUESTIONS, SEARCHES):
+        monkeypatch.setitem(reader.app.state.work_queues, line, LongWork(line, ANSWER_SECONDS))
     status, code, took = asked(reader, operation, bodies()[operation][name])
     assert (status, code) in {
         (ANSWERED, ""),

@@ -59,7 +59,7 @@ from service.fleet import router as fleet_pages
 from service.kit.database.engine import Database
 from service.kit.http.admission import Admission, Authenticator
 from service.kit.http.context import RequestContext
-from service.kit.http.long_work import LongWork
+from service.kit.http.long_work import build_queues
 from service.kit.http.operational import describe_expected_failure, install_database_errors
 from service.kit.http.outbound import OutboundClient
 from service.kit.http.pages import PageTokens
@@ -223,7 +223,7 @@ def attach_database(app: FastAPI, database: Database, settings: Settings, keyrin
     state.catalog = CatalogTransactions(database, writes, tokens, on_change=state.snapshots.refresh)
     state.estimators = {name: estimate.estimator for name, estimate in ESTIMATES.items()}
     state.audit_verifier = Verifier(writes, HELD)
-    state.long_work = LongWork(settings.answer_seconds)
+    state.work_queues = build_queues(settings.answer_seconds)
     state.freezing = QuoteSnapshots(database, state.snapshots)
     state.links = Links(keyring, public_url=settings.public_url, has_tenant=state.has_tenant)
     state.change_appliers, state.is_center_used = APPLIERS, is_center_used

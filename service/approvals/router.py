@@ -25,9 +25,9 @@ from service.audit.service import Read, Write, WriteRequest
 from service.evidence.snapshot import Snapshots
 from service.kit.http.html import page_response
 from service.kit.http.pages import newest_first
-from service.kit.http.web import LOCATED, OffloadedWork, api_router, json_response
+from service.kit.http.web import LOCATED, OffloadedSearch, OffloadedWork, api_router, json_response
 from service.quotes.schemas import QuoteId, QuoteVersionQuery
-from service.quotes.service import QuoteFreezing
+from service.quotes.service import QuoteFreezing, is_search
 from service.resolve.catalog import CatalogView
 
 _PAGE: dict[int | str, dict[str, Any]] = {200: {"content": {"text/html": {"schema": {"type": "string"}}}}}
@@ -68,6 +68,7 @@ async def amend_quote(
     snapshots: Snapshots,
     freezing: QuoteFreezing,
     aside: OffloadedWork,
+    searching: OffloadedSearch,
     id: QuotePath,
     body: QuoteAmendmentRequest,
 ) -> Response:
@@ -80,7 +81,7 @@ async def amend_quote(
 
     return await write.run_prepared(
         body,
-        aside,
+        searching if is_search(body.quote) else aside,
         prepare,
         lambda session, prepared: service.amend_quote(session, write.subject, id, *prepared),
     )

@@ -9,6 +9,7 @@ from datetime import UTC
 from typing import NamedTuple
 
 from service.audit.tables import AuditEventRow, AuditHeadRow
+from service.kit.http.cancellation import check_cancelled
 
 GENESIS = "0" * 64
 """Previous hash of the first event of a tenant."""
@@ -78,6 +79,7 @@ def verify_chain(
     """Verifies a tenant's events in order. Returns the verdict with the first fault."""
     previous, count, redacted, redaction = GENESIS, 0, 0, 0
     for event in events:
+        check_cancelled()
         fault = _find_fault(event, count + 1, previous)
         if fault is not None:
             return ChainVerdict(tenant_id, count, previous, fault)

@@ -9,7 +9,7 @@ from service.audit.schemas import AuditEventPage, AuditVerdict, AuditVerificatio
 from service.audit.service import Read, event_to_response
 from service.audit.verification import Verifier, parse_head
 from service.kit.http.pages import Order, PageQuery
-from service.kit.http.web import api_router, from_state, json_response
+from service.kit.http.web import OffloadedVerification, api_router, from_state, json_response
 
 router = api_router("/v1/audit-events", tag="audit-events")
 AuditVerifier = Annotated[Verifier, from_state("audit_verifier")]
@@ -26,8 +26,11 @@ def list_audit_events(read: Read, query: Annotated[PageQuery, Query()]) -> Respo
 
 
 @router.get(":verify", summary="Verify the audit chain", response_model=AuditVerdict)
-def verify_audit_events(
-    read: Read, verifier: AuditVerifier, query: Annotated[AuditVerification, Query()]
+async def verify_audit_events(
+    read: Read,
+    verifier: AuditVerifier,
+    aside: OffloadedVerification,
+    query: Annotated[AuditVerification, Query()],
 ) -> Response:
     """Verifies the whole audit chain of the tenant, and the stored resources that control access.
 
@@ -35,5 +38,9 @@ def verify_audit_events(
     bill, quote, key, link, webhook or node that was changed outside the service.
     """
     expected = [parse_head(read.tenant_id, text) for text in query.expected_head]
-    with read.session() as session:
-        return json_response(verifier.verify_tenant(session, read.tenant_id, expected).to_response())
+
+    def verify() -> Response:
+        with read.session() as session:
+            return json_response(verifier.verify_tenant(session, read.tenant_id, expected).to_response())
+
+    return await aside(verify)

@@ -1,6 +1,6 @@
 """Stored writes: one transaction each, executed once and recorded in the chain of its tenant."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -25,7 +25,6 @@ from service.kit.clock import now
 from service.kit.database.engine import LATER, Base, Database, Reader, Writer
 from service.kit.http import idempotency
 from service.kit.http.idempotency import RunningKeys, StoredAnswer, StoredKey
-from service.kit.http.long_work import WorkOffloader
 from service.kit.http.pages import Cursor, Order, Page, PageQuery, PageTokens
 from service.kit.http.web import from_state
 from service.kit.security.keyring import Keyring
@@ -294,7 +293,7 @@ class WriteRequest:
     async def run_prepared(
         self,
         sent: object,
-        aside: WorkOffloader,
+        aside: Callable[[Callable[[], _Prepared]], Awaitable[_Prepared]],
         prepare: Callable[[], _Prepared],
         do: Callable[[Writer, _Prepared], WriteOutcome],
     ) -> Response:

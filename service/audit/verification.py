@@ -11,6 +11,7 @@ from service.audit.records import GAPS, CheckedTables, Deviation
 from service.audit.schemas import MOST_SHOWN
 from service.audit.service import Writes
 from service.kit.database.engine import Reader
+from service.kit.http.cancellation import check_cancelled
 from service.kit.security.principals import SYSTEM_TENANT
 
 END_CUT_OFF: Final = "END_CUT_OFF"
@@ -87,6 +88,7 @@ class Verifier:
         changed: dict[Deviation, None] = {}
         gaps: dict[Deviation, None] = {}
         for held in self._held:
+            check_cancelled()
             for found in _find_deviations(held, session, tenant_id):
                 (gaps if found[1] in GAPS else changed)[found] = None
         return Verification(verdict, tuple(changed), tuple(gaps))

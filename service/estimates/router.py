@@ -37,7 +37,7 @@ from service.kit.http.web import (
 )
 from service.planning.tariff.allowance import Allowance
 from service.resolve.catalog import CatalogView
-from service.resolve.length import is_long
+from service.resolve.length import is_long, is_search
 from service.schemas.answers import (
     MemoryEstimate,
     MemoryEstimateList,
@@ -100,25 +100,27 @@ async def _answer_question(
     """Answers one of the four questions: at once, or in a thread where it takes long."""
     snapshot = await get_requested_snapshot(request)
     asked = partial(answer_question, estimator, question, snapshot)
-    return (
-        DeferredAnswer(asked) if is_long(question, request.scope["state"][BODY_BYTES], snapshot) else asked()
-    )
+    if is_long(question, request.scope["state"][BODY_BYTES], snapshot):
+        return DeferredAnswer(asked, is_search(question))
+    return asked()
 
 
 async def _answer_later(
-    estimator: Callable[[Any, CatalogView], Any], question: StrictModel, request: Request
+    estimator: Callable[[Any, CatalogView], Any],
+    question: StrictModel,
+    request: Request,
+    *,
+    is_search: bool = False,
 ) -> Any:  # noqa: ANN401
     """Answers in a thread a question that always counts as long."""
-    return DeferredAnswer(
-        partial(answer_question, estimator, question, await get_requested_snapshot(request))
-    )
+    snapshot = await get_requested_snapshot(request)
+    return DeferredAnswer(partial(answer_question, estimator, question, snapshot), is_search)
 
 
 async def _answer_batch(operation: str, questions: Sequence[StrictModel], request: Request) -> Any:  # noqa: ANN401
     """Answers questions in order from one snapshot; a question without an answer fails the batch."""
-    return DeferredAnswer(
-        partial(_write_answers, operation, questions, await get_requested_snapshot(request))
-    )
+    snapshot = await get_requested_snapshot(request)
+    return DeferredAnswer(partial(_write_answers, operation, questions, snapshot), is_search=True)
 
 
 def _write_answers(operation: str, questions: Sequence[StrictModel], snapshot: CatalogView) -> RenderedJson:
@@ -181,7 +183,9 @@ async def estimate_throughput_frontier(
     question: ThroughputFrontierRequest, request: Request
 ) -> ThroughputFrontier:
     """Searches the best configurations: the Pareto set of tokens per second by device and by user."""
-    found: ThroughputFrontier = await _answer_later(frontier.estimate_frontier, question, request)
+    found: ThroughputFrontier = await _answer_later(
+        frontier.estimate_frontier, question, request, is_search=True
+    )
     return found
 
 
@@ -260,7 +264,7 @@ async def estimate_utility_bill_shift(
     question: StartShiftEstimateRequest, request: Request
 ) -> StartShiftEstimate:
     """Compares every start of a window by tariff and grid: the cheapest and the cleanest."""
-    found: StartShiftEstimate = await _answer_later(shift.estimate_shift, question, request)
+    found: StartShiftEstimate = await _answer_later(shift.estimate_shift, question, request, is_search=True)
     return found
 
 
@@ -269,7 +273,9 @@ async def estimate_utility_bill_comparison(
     question: SiteComparisonRequest, request: Request
 ) -> SiteComparisonEstimate:
     """Compares buildings side by side: the cheapest, the cleanest, and that with least water."""
-    found: SiteComparisonEstimate = await _answer_later(site_comparison.compare_sites, question, request)
+    found: SiteComparisonEstimate = await _answer_later(
+        site_comparison.compare_sites, question, request, is_search=True
+    )
     return found
 
 
@@ -278,7 +284,9 @@ async def estimate_utility_bill_power_cap(
     question: PowerCapEstimateRequest, request: Request
 ) -> PowerCapEstimate:
     """Estimates the time and the money that a training run takes below the power limit of its devices."""
-    found: PowerCapEstimate = await _answer_later(power_cap.estimate_power_cap, question, request)
+    found: PowerCapEstimate = await _answer_later(
+        power_cap.estimate_power_cap, question, request, is_search=True
+    )
     return found
 
 

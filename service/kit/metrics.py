@@ -10,11 +10,9 @@ REQUESTS = Counter("ironlaw_requests", "Requests answered.", ["operation", "stat
 REQUEST_SECONDS = Histogram("ironlaw_request_seconds", "Time to answer.", ["operation"], buckets=_SECONDS)
 REQUESTS_IN_PROGRESS = Gauge("ironlaw_requests_in_progress", "Requests being answered.")
 
-LONG_WORK_RUNNING = Gauge("ironlaw_long_work_running", "Long questions being answered by this process.")
-LONG_WORK_WAITING = Gauge("ironlaw_long_work_waiting", "Long questions that wait for a thread.")
-LONG_WORK_REFUSED = Counter("ironlaw_long_work_refused", "Long questions without an answer.", ["reason"])
-for _reason in ("busy", "out_of_time"):
-    LONG_WORK_REFUSED.labels(_reason)
+LONG_WORK_RUNNING = Gauge("ironlaw_long_work_running", "Long work being done by this process.", ["queue"])
+LONG_WORK_WAITING = Gauge("ironlaw_long_work_waiting", "Long work that waits for a thread.", ["queue"])
+LONG_WORK_REFUSED = Counter("ironlaw_long_work_refused", "Long work without an answer.", ["queue", "reason"])
 
 DELIVERY_ATTEMPTS = Counter("ironlaw_webhook_attempts", "Attempts to deliver an event.", ["outcome"])
 for _outcome in ("delivered", "refused", "unreachable"):

@@ -10,11 +10,17 @@ from service.estimates.service import answer_question
 from service.evidence.snapshot import Snapshots
 from service.kit.http.long_work import DeferredAnswer
 from service.kit.http.pages import NEWEST_FIRST
-from service.kit.http.web import LOCATED, OffloadedWork, ReadOnlyRoute, api_router, json_response
-from service.plans import repository, stored
+from service.kit.http.web import (
+    LOCATED,
+    OffloadedInlineSearch,
+    OffloadedWork,
+    ReadOnlyRoute,
+    api_router,
+    json_response,
+)
+from service.plans import creation, repository, stored
 from service.plans.fleet import estimate_fleet
 from service.plans.schemas import PlanId, PlanPage, PlanQuery
-from service.plans.service import prepare_plan
 from service.schemas.fleet_plans import FleetPlan, FleetPlanRequest
 from service.schemas.plan_answers import Plan
 from service.schemas.plans import PlanRequest
@@ -48,19 +54,18 @@ def list_plans(read: Read, query: Annotated[PlanQuery, Query()]) -> Response:
     "", summary="Search the best configuration for some work", response_model=Plan, responses=_CREATED
 )
 async def create_plan(
-    write: Write, snapshots: Snapshots, aside: OffloadedWork, body: PlanRequest
+    write: Write,
+    snapshots: Snapshots,
+    aside: OffloadedWork,
+    searching: OffloadedInlineSearch,
+    body: PlanRequest,
 ) -> Response:
     """Searches for the best configuration for some work, by a goal and under constraints.
 
-    A small search is answered at once (200). A large search runs in the background (202): get the plan at
-    `Location` until its `state` is no longer `running`.
+    A small search is answered at once (200). A large search, and a small one that is not answered within a
+    second, runs in the background (202): get the plan at `Location` until its `state` is no longer `running`.
     """
-    return await write.run_prepared(
-        body,
-        aside,
-        lambda: answer_question(prepare_plan, body, snapshots.newest(write.tenant_id)),
-        lambda session, prepared: stored.create_plan(session, write.tenant_id, prepared),
-    )
+    return await creation.create_plan(write, snapshots, aside, searching, body)
 
 
 @router.get("/{id:name}", summary="Get a plan and its answer", response_model=Plan)
@@ -86,6 +91,6 @@ def delete_plan(write: Write, id: PlanPath) -> Response:
 async def plan_fleet(question: FleetPlanRequest, request: Request) -> FleetPlan:
     """Plans several workloads over pools of devices and a budget: place, devices and time of each."""
     snapshot = await request.app.state.snapshots.get_requested(request.scope)
-    found: Any = DeferredAnswer(partial(answer_question, estimate_fleet, question, snapshot))
+    found: Any = DeferredAnswer(partial(answer_question, estimate_fleet, question, snapshot), is_search=True)
     answered: FleetPlan = found
     return answered

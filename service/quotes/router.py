@@ -7,7 +7,15 @@ from pydantic import MISSING
 
 from service.audit.service import Read, Write
 from service.kit.http.pages import NEWEST_FIRST, Order, PageQuery
-from service.kit.http.web import CSV, LOCATED, OffloadedWork, api_router, csv_response, json_response
+from service.kit.http.web import (
+    CSV,
+    LOCATED,
+    OffloadedSearch,
+    OffloadedWork,
+    api_router,
+    csv_response,
+    json_response,
+)
 from service.quotes import repository, service
 from service.quotes.documents import to_summary
 from service.quotes.errors import QuoteChanged, QuoteNotFound
@@ -54,7 +62,11 @@ def list_quotes(read: Read, query: Annotated[QuoteQuery, Query()]) -> Response:
     responses=LOCATED,
 )
 async def create_quote(
-    write: Write, freezing: QuoteFreezing, aside: OffloadedWork, body: QuoteRequest
+    write: Write,
+    freezing: QuoteFreezing,
+    aside: OffloadedWork,
+    searching: OffloadedSearch,
+    body: QuoteRequest,
 ) -> Response:
     """Freezes an estimate or a row of a plan as a quote. The service computes all figures itself.
 
@@ -62,7 +74,7 @@ async def create_quote(
     """
     return await write.run_prepared(
         body,
-        aside,
+        searching if service.is_search(body) else aside,
         lambda: freezing.build_from_body(write.tenant_id, body),
         lambda session, frozen: service.create_quote(
             session, write.tenant_id, frozen, write.subject.name, days=body.valid_for_days

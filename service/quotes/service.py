@@ -54,6 +54,7 @@ from service.quotes.tables import (
     SUPERSEDED,
     QuoteRow,
 )
+from service.resolve import length
 from service.schemas.base import EstimateSource
 
 __all__ = [
@@ -70,6 +71,7 @@ __all__ = [
     "find_names",
     "get_focus_csv",
     "get_quote",
+    "is_search",
     "list_audit_documents",
     "list_exports",
     "list_newest",
@@ -126,6 +128,11 @@ class QuoteSnapshots:
     def _load_rows(self, tenant_id: str, sources: Sequence[EstimateSource]) -> list[Mapping[str, Any]]:
         with self._database.open_reader() as session:
             return [_load_catalog_row(session, tenant_id, source) for source in sources]
+
+
+def is_search(body: QuoteRequest) -> bool:
+    """Returns true if freezing a quote may take over a second."""
+    return not isinstance(body, CandidateQuoteRequest) and length.is_search(body.request)
 
 
 QuoteFreezing = Annotated[QuoteSnapshots, from_state("freezing")]

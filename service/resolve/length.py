@@ -1,7 +1,7 @@
 """Length of a question's work, read from the question before it is answered.
 
 A short question takes some milliseconds and is answered on the event loop; one that may take over 20 ms is
-answered in a thread.
+answered in a thread, in the queue of searches if it may take over a second.
 """
 
 from typing import Final
@@ -43,9 +43,23 @@ def is_long(
     return (
         body_bytes > MOST_SHORT_BYTES
         or not _is_small(question.model, _get_max_layers(question.workload), catalog)
-        or _is_searched(question)
+        or is_search(question)
+        or _has_open_layout(question)
         or (isinstance(question, UtilityBillRequest) and _is_metered(question.site))
     )
+
+
+def is_search(question: MemoryEstimateRequest | RunEstimateRequest) -> bool:
+    """Returns true if one of the four questions may take over a second, however small its body.
+
+    These have a scaling curve, a simulation, or disaggregated serving.
+    """
+    workload = question.workload
+    if isinstance(workload, InferenceWorkloadInput) and workload.disaggregated is not MISSING:
+        return True
+    if not isinstance(question, ThroughputEstimateRequest):
+        return False
+    return question.scaling is not MISSING or question.solver.kind != "analytic"
 
 
 def _get_max_layers(workload: WorkloadInput) -> int:
@@ -63,18 +77,6 @@ def _is_small(model: ModelReference, most_layers: int, catalog: CatalogView) -> 
         return False
     known = catalog.models.get(model.id)
     return known is None or len(known.architecture["layers"]) <= most_layers
-
-
-def _is_searched(question: MemoryEstimateRequest | RunEstimateRequest) -> bool:
-    """Returns true if the answer rests on many runs."""
-    workload = question.workload
-    if isinstance(workload, InferenceWorkloadInput) and workload.disaggregated is not MISSING:
-        return True
-    if _has_open_layout(question):
-        return True
-    if not isinstance(question, ThroughputEstimateRequest):
-        return False
-    return question.scaling is not MISSING or question.solver.kind != "analytic"
 
 
 _RULED = {"overlap_expert_communication"}

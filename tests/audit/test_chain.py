@@ -1,5 +1,8 @@
 """The chain over real rows: whatever is done to them behind the service's back is found."""
 
+from contextvars import copy_context
+from threading import Event
+
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -8,6 +11,7 @@ from sqlalchemy import text
 from service.audit import repository
 from service.audit.chain import GENESIS, verify_chain
 from service.audit.service import WriteContext, WriteOutcome, Writes
+from service.kit.http.cancellation import NoLongerWantedError, unwanted
 from service.kit.security.keyring import Keyring
 from service.kit.security.principals import LOCAL
 from tests.applications import KEYRING
@@ -46,6 +50,15 @@ def test_a_chain_holds(database, writes):
     found = verdict(database, writes)
     assert (found.events, found.fault) == (EVENTS, None)
     assert found.head_hash != GENESIS
+
+
+def test_a_verification_ends_once_its_caller_has_gone(database, writes):
+    gone = Event()
+    gone.set()
+    context = copy_context()
+    context.run(unwanted.set, gone)
+    with pytest.raises(NoLongerWantedError):
+        context.run(verdict, database, writes)
 
 
 def test_chains_of_tenants_are_apart(database, writes):

@@ -10,7 +10,7 @@ from starlette.requests import ClientDisconnect
 
 from service.kit.http import long_work
 from service.kit.http.cancellation import check_cancelled
-from service.kit.http.long_work import LongWork, OutOfTime, TooBusy
+from service.kit.http.long_work import QUESTIONS, LongWork, OutOfTime, TooBusy
 from service.kit.security.principals import LOCAL
 
 PATIENCE = 60
@@ -54,7 +54,7 @@ def scene(check):
     """Runs a check in a loop of its own."""
 
     def run():
-        asyncio.run(check(LongWork(PATIENCE)))
+        asyncio.run(check(LongWork(QUESTIONS, PATIENCE)))
 
     run.__name__, run.__doc__ = check.__name__, check.__doc__
     return run
@@ -113,11 +113,9 @@ async def test_one_tenant_leaves_a_thread_to_the_others(pool):
     assert await first.task == await second.task == "answer"
 
 
-def test_tenants_are_served_in_turn(monkeypatch):
-    monkeypatch.setattr(long_work, "MOST_AT_ONCE", 1)
-
+def test_tenants_are_served_in_turn():
     async def check():
-        pool, served = LongWork(PATIENCE), []
+        pool, served = LongWork(QUESTIONS, PATIENCE, threads=1), []
         asked = [PendingWork(pool, tenant) for tenant in ("a", "a", "a", "b")]
         for name, one in zip(("a1", "a2", "a3", "b1"), asked, strict=True):
             one.task.add_done_callback(lambda _, name=name: served.append(name))
@@ -134,7 +132,7 @@ def test_no_more_wait_than_may(monkeypatch, bound, tenants):
     monkeypatch.setattr(long_work, bound, 2)
 
     async def check():
-        pool = LongWork(PATIENCE)
+        pool = LongWork(QUESTIONS, PATIENCE)
         asked = [PendingWork(pool, tenant) for tenant in tenants]
         with pytest.raises(TooBusy) as refused:
             await asked[-1].task
@@ -147,6 +145,35 @@ def test_no_more_wait_than_may(monkeypatch, bound, tenants):
         again = PendingWork(pool)
         again.go_on.set()
         assert await again.task == "answer"
+
+    asyncio.run(check())
+
+
+def test_a_tenant_that_fills_the_line_makes_place_for_another(monkeypatch):
+    monkeypatch.setattr(long_work, "MOST_WAITING", 3)
+
+    async def check():
+        pool = LongWork(QUESTIONS, PATIENCE)
+        greedy = [PendingWork(pool, "a") for _ in range(4)]
+        await settled()
+        others = [PendingWork(pool, tenant) for tenant in "bbcd"]
+        for one in (*greedy, *others):
+            one.go_on.set()
+        found = await asyncio.gather(*(one.task for one in (*greedy, *others)), return_exceptions=True)
+        refused = [isinstance(answer, TooBusy) for answer in found]
+        assert refused == [False, False, True, True, False, False, False, True]
+
+    asyncio.run(check())
+
+
+def test_a_search_may_have_a_share_of_the_time():
+    async def check():
+        pool, go_on, never = LongWork(QUESTIONS, PATIENCE), threading.Event(), asyncio.Event().wait
+        scope = {"state": {}}
+        with pytest.raises(OutOfTime):
+            await pool.run(scope, never, lambda: go_on.wait(PATIENCE), share=0.001)
+        go_on.set()
+        assert await pool.run(scope, never, lambda: "the rest") == "the rest"
 
     asyncio.run(check())
 
@@ -191,7 +218,7 @@ async def test_what_runs_for_a_caller_who_has_gone_ends_at_its_next_piece(pool):
 
 def test_what_takes_too_long_is_refused_and_counts_until_it_ends():
     async def check():
-        pool = LongWork(0.05)
+        pool = LongWork(QUESTIONS, 0.05)
         first, second = PendingWork(pool), PendingWork(pool)
         for one in (first, second):
             with pytest.raises(OutOfTime) as refused:
@@ -212,7 +239,7 @@ def test_what_takes_too_long_is_refused_and_counts_until_it_ends():
 
 def test_the_parts_of_one_request_share_its_time():
     async def check():
-        pool, scope, never = LongWork(PATIENCE), {"state": {}}, asyncio.Event().wait
+        pool, scope, never = LongWork(QUESTIONS, PATIENCE), {"state": {}}, asyncio.Event().wait
         await pool.run(scope, never, lambda: None)
         scope["state"]["answer_by"] -= 2 * PATIENCE
         go_on = threading.Event()

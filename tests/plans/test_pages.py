@@ -17,7 +17,7 @@ from service.estimates.service import answer_question
 from service.kit.http.long_work import OutOfTime
 from service.kit.http.problems import FieldError
 from service.kit.reports.numbers import TIMES
-from service.plans import service, stored
+from service.plans import creation, service, stored
 from service.plans.jobs import PlanToRank
 from service.plans.pages import router as pages
 from service.plans.pages.fields import AT_FIRST, FIELD_NAMES
@@ -231,7 +231,7 @@ class TestForm:
         def take_long(*_):
             raise OutOfTime
 
-        monkeypatch.setattr(pages, "prepare_plan", take_long)
+        monkeypatch.setattr(creation, "prepare_plan", take_long)
         place = asked(grace).headers["location"]
         assert "The search is running" in grace.get(place).text
 

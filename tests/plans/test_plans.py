@@ -3,6 +3,7 @@
 import json
 from datetime import UTC, datetime, timedelta
 from math import inf
+from threading import Event
 
 import pytest
 from sqlalchemy import func, select, update
@@ -12,6 +13,7 @@ from service.app.backup import restore_backup, write_backup
 from service.app.examples import EXAMPLES
 from service.estimates.service import answer_question
 from service.kit.clock import now
+from service.kit.http import web
 from service.kit.jobs.tables import CANCELLED, DEAD, DONE, WAITING, JobRow
 from service.plans import service, stored
 from service.plans.space import KeptConfiguration, SearchOutcome
@@ -90,6 +92,19 @@ def test_a_small_search_is_answered_at_once(client, database, monkeypatch):
     assert jobs(database) == {}
     event, *_ = client.get("/v1/audit-events").json()["items"]
     assert (event["operation"], event["resource"]) == ("create_plan", f"plans/{plan['id']}")
+
+
+def test_a_small_search_that_is_not_answered_soon_goes_on_in_the_background(client, database, monkeypatch):
+    answered_at_once(monkeypatch, is_small=True)
+    monkeypatch.setattr(web, "_INLINE_SHARE", 0.0)
+    go_on = Event()
+    with monkeypatch.context() as slow:
+        toy.install(slow, search_space=lambda *asked: go_on.wait(60) and toy.search_space(*asked))
+        place = begun(client)
+        go_on.set()
+    assert client.get(place).json()["state"] == "running"
+    assert search(database) == toy.PIECES + 1
+    assert client.get(place).json()["answer"] == expected(client)
 
 
 def test_a_large_search_comes_to_the_same_answer_piece_by_piece(client, database):

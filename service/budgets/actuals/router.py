@@ -18,7 +18,7 @@ from service.budgets.actuals.schemas import (
 )
 from service.evidence.snapshot import Snapshots
 from service.kit.http.pages import NEWEST_FIRST, PageQuery
-from service.kit.http.web import LOCATED, OffloadedLargeWork, OffloadedWork, api_router, json_response
+from service.kit.http.web import LOCATED, OffloadedLargeWork, OffloadedSearch, api_router, json_response
 from service.quotes.schemas import QuoteId
 
 router = api_router("/v1/actuals", tag="actuals")
@@ -39,7 +39,7 @@ def list_actuals(read: Read, query: Annotated[PageQuery, Query()]) -> Response:
 async def import_actuals(
     write: Write,
     snapshots: Snapshots,
-    aside: OffloadedWork,
+    aside: OffloadedSearch,
     beside: OffloadedLargeWork,
     body: ActualsImportRequest,
 ) -> Response:

@@ -11,7 +11,7 @@ from service.catalog.offers.importing import list_known_accelerators, read_list,
 from service.catalog.offers.schemas import ImportedOffers, OfferImportRequest
 from service.catalog.registry import OFFERS
 from service.catalog.transactions import Transactions
-from service.kit.http.web import OffloadedLargeWork, OffloadedWork, api_router
+from service.kit.http.web import OffloadedLargeWork, OffloadedSearch, api_router
 
 router = api_router("/v1/offers", tag="offers")
 
@@ -22,7 +22,7 @@ router = api_router("/v1/offers", tag="offers")
 async def import_offers(
     transactions: Transactions,
     call: WriteContextDependency,
-    aside: OffloadedWork,
+    aside: OffloadedSearch,
     beside: OffloadedLargeWork,
     body: OfferImportRequest,
 ) -> Response:

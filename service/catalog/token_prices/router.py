@@ -11,7 +11,7 @@ from service.catalog.registry import TOKEN_PRICES
 from service.catalog.token_prices.importing import list_known_models, read_list, store_list, to_response
 from service.catalog.token_prices.schemas import ImportedTokenPrices, TokenPriceImportRequest
 from service.catalog.transactions import Transactions
-from service.kit.http.web import OffloadedLargeWork, OffloadedWork, api_router
+from service.kit.http.web import OffloadedLargeWork, OffloadedSearch, api_router
 
 router = api_router("/v1/token-prices", tag="token-prices")
 
@@ -25,7 +25,7 @@ router = api_router("/v1/token-prices", tag="token-prices")
 async def import_token_prices(
     transactions: Transactions,
     call: WriteContextDependency,
-    aside: OffloadedWork,
+    aside: OffloadedSearch,
     beside: OffloadedLargeWork,
     body: TokenPriceImportRequest,
 ) -> Response:

@@ -18,7 +18,7 @@ from service.evidence.imports.schemas import (
 )
 from service.evidence.snapshot import Snapshots
 from service.kit.http.pages import NEWEST_FIRST
-from service.kit.http.web import LOCATED, OffloadedWork, api_router, from_state, json_response
+from service.kit.http.web import LOCATED, OffloadedSearch, api_router, from_state, json_response
 from service.schemas.base import ResourceId
 
 router = api_router("/v1/evidence", tag="evidence")
@@ -53,7 +53,7 @@ async def import_evidence(
     write: CatalogWrite,
     snapshots: Snapshots,
     estimators: Estimators,
-    aside: OffloadedWork,
+    aside: OffloadedSearch,
     body: EvidenceImportRequest,
 ) -> Response:
     """Imports a file of measurements as evidence of the tenant, in the format of the program that wrote it.

@@ -1,7 +1,9 @@
 """Long work: in threads of its own, a bounded number at a time, for a bounded time.
 
-Python runs one thread at a time and gives each a few milliseconds: many threads that compute leave the event
-loop none. The queue is bounded in length and time, and work ends once its caller has gone.
+There are three queues, so that short work does not wait behind long work: questions, of a second at most;
+searches, of seconds; and verifications of audit chains. Python runs one thread at a time and gives each a few
+milliseconds: many threads that compute leave the event loop none. They are bounded in length and time,
+and work ends once its caller has gone.
 """
 
 import asyncio
@@ -21,13 +23,16 @@ from service.kit.http.cancellation import unwanted
 from service.kit.http.problems import Unavailable
 from service.kit.metrics import LONG_WORK_REFUSED, LONG_WORK_RUNNING, LONG_WORK_WAITING
 
+QUESTIONS, SEARCHES, VERIFICATIONS = "questions", "searches", "verifications"
+VERIFICATION_SECONDS: Final = 30.0
+"""Longest time of a verification, which reads in one transaction: SQLite gives one as long."""
 MOST_AT_ONCE: Final = 2
 MOST_AT_ONCE_OF_A_TENANT: Final = 1
 """Limit per tenant, so that a tenant with many questions leaves a thread to the others."""
 MOST_OF_A_TENANT: Final = 32
 """Most pieces of work that run and wait for one tenant."""
 MOST_WAITING: Final = 128
-"""Most pieces of work that wait for all tenants."""
+"""Most pieces of work that wait for all tenants in one queue."""
 _RETRY: Final = {"Retry-After": "1"}
 _ANSWER_BY = "answer_by"
 """Key in the state of a request: its deadline on the monotonic clock."""
@@ -40,6 +45,8 @@ class DeferredAnswer:
     """An answer that an endpoint leaves to be computed and serialized by :class:`LongWork`."""
 
     work_out: Callable[[], Any]
+    is_search: bool = False
+    """True if it may take over a second."""
 
 
 class WorkOffloader(Protocol):
@@ -72,19 +79,22 @@ class _QueuedWork:
 
 
 class LongWork:
-    """Runs the long work of one process. Its methods belong to the event loop.
+    """Runs one queue of the long work of a process. Its methods belong to the event loop.
 
     A thread starts with each piece of work and ends with it, which costs little beside work of 20 ms, and no
     thread keeps the process from ending.
     """
 
-    def __init__(self, seconds: float) -> None:
-        self._seconds = seconds
+    def __init__(self, name: str, seconds: float, threads: int = MOST_AT_ONCE) -> None:
+        self._name, self._seconds, self._threads = name, seconds, threads
         self._running: Counter[str] = Counter()
         self._waiting: dict[str, deque[_QueuedWork]] = {}
         """Queue of each tenant; the tenant whose turn is next comes first."""
+        self._begin_next()
+        for reason in ("busy", "out_of_time"):
+            LONG_WORK_REFUSED.labels(name, reason)
 
-    async def run(self, scope: Scope, receive: Receive, do: Callable[[], T]) -> T:
+    async def run(self, scope: Scope, receive: Receive, do: Callable[[], T], *, share: float = 1.0) -> T:
         """Runs ``do`` and returns its result; refuses it if too much waits or if it takes too long.
 
         Work that runs when its time is over ends at its next :func:`check_cancelled` and counts until then.
@@ -96,7 +106,12 @@ class LongWork:
         work = _QueuedWork(tenant_id, do, contextvars.copy_context(), answered)
         self._queue_work(work)
         try:
-            await _wait_for_answer(answered, receive, answer_by - time.monotonic())
+            left = min(answer_by - time.monotonic(), share * self._seconds)
+            await _wait_for_answer(answered, receive, left)
+            if not answered.done():
+                if share == 1.0:  # otherwise the search goes on in the background
+                    LONG_WORK_REFUSED.labels(self._name, "out_of_time").inc()
+                raise OutOfTime(headers=_RETRY)
             result: T = answered.result()
             return result
         finally:
@@ -106,26 +121,38 @@ class LongWork:
 
     def _queue_work(self, work: _QueuedWork) -> None:
         """Starts the work, or queues it behind earlier work."""
-        mine = self._waiting.get(work.tenant_id, ())
-        of_tenant = len(mine) + self._running[work.tenant_id]
-        if of_tenant >= MOST_OF_A_TENANT or sum(map(len, self._waiting.values())) >= MOST_WAITING:
-            LONG_WORK_REFUSED.labels("busy").inc()
-            raise TooBusy(headers=_RETRY)
+        mine = len(self._waiting.get(work.tenant_id, ()))
+        if mine + self._running[work.tenant_id] >= MOST_OF_A_TENANT or not self._has_place(mine):
+            raise self._refuse()
         self._waiting.setdefault(work.tenant_id, deque()).append(work)
         self._begin_next()
 
+    def _has_place(self, mine: int) -> bool:
+        """Returns true if one more may wait. Takes the place of the longest queue's last if all are taken."""
+        if sum(map(len, self._waiting.values())) < MOST_WAITING:
+            return True
+        longest = max(self._waiting.values(), key=len)
+        if len(longest) <= mine + 1:
+            return False
+        longest.pop().answered.set_exception(self._refuse())
+        return True
+
+    def _refuse(self) -> TooBusy:
+        LONG_WORK_REFUSED.labels(self._name, "busy").inc()
+        return TooBusy(headers=_RETRY)
+
     def _begin_next(self) -> None:
         """Starts as much work as may run, tenants in turn."""
-        while self._running.total() < MOST_AT_ONCE:
+        while self._running.total() < self._threads:
             tenant_id = next((name for name in self._waiting if self._has_room(name)), None)
             if tenant_id is None:
                 break
-            line = self._waiting.pop(tenant_id)
-            self._begin_work(line.popleft())
-            if line:
-                self._waiting[tenant_id] = line  # behind the others
-        LONG_WORK_RUNNING.set(self._running.total())
-        LONG_WORK_WAITING.set(sum(map(len, self._waiting.values())))
+            queue = self._waiting.pop(tenant_id)
+            self._begin_work(queue.popleft())
+            if queue:
+                self._waiting[tenant_id] = queue  # behind the others
+        LONG_WORK_RUNNING.labels(self._name).set(self._running.total())
+        LONG_WORK_WAITING.labels(self._name).set(sum(map(len, self._waiting.values())))
 
     def _has_room(self, tenant_id: str) -> bool:
         return self._running[tenant_id] < MOST_AT_ONCE_OF_A_TENANT
@@ -133,13 +160,13 @@ class LongWork:
     def _begin_work(self, work: _QueuedWork) -> None:
         work.context.run(unwanted.set, work.unwanted)
         loop = asyncio.get_running_loop()
-        thread = threading.Thread(target=self._run_work, args=(work, loop), name="long work", daemon=True)
+        thread = threading.Thread(target=self._run_work, args=(work, loop), name=self._name, daemon=True)
         self._running[work.tenant_id] += 1
         try:
             thread.start()
         except RuntimeError:  # the system cannot start another thread
             self._running[work.tenant_id] -= 1
-            work.answered.set_exception(TooBusy(headers=_RETRY))
+            work.answered.set_exception(self._refuse())
 
     def _run_work(self, work: _QueuedWork, loop: asyncio.AbstractEventLoop) -> None:
         """Runs the work in its thread and reports the result to the loop."""
@@ -171,27 +198,32 @@ class LongWork:
         """Cancels work whose caller no longer waits."""
         work.answered.cancel()
         work.unwanted.set()
-        line = self._waiting.get(work.tenant_id, deque())
-        if work in line:
-            line.remove(work)
-            if not line:
+        queue = self._waiting.get(work.tenant_id, deque())
+        if work in queue:
+            queue.remove(work)
+            if not queue:
                 del self._waiting[work.tenant_id]
             self._begin_next()
 
 
+def build_queues(seconds: float) -> dict[str, LongWork]:
+    """Builds every queue of a process. ``seconds`` is the time that a caller may wait for an answer."""
+    return {
+        QUESTIONS: LongWork(QUESTIONS, seconds),
+        SEARCHES: LongWork(SEARCHES, seconds),
+        VERIFICATIONS: LongWork(VERIFICATIONS, VERIFICATION_SECONDS, threads=1),
+    }
+
+
 async def _wait_for_answer(answered: "asyncio.Future[Any]", receive: Receive, seconds: float) -> None:
-    """Waits for an answer; raises if the time is over or the caller disconnects first."""
+    """Waits for an answer until the time is over; raises if the caller disconnects first."""
     gone = asyncio.ensure_future(_wait_for_disconnect(receive))
     try:
         await asyncio.wait({answered, gone}, timeout=max(0.0, seconds), return_when=asyncio.FIRST_COMPLETED)
     finally:
         gone.cancel()
-    if answered.done():
-        return
-    if gone.done():
+    if gone.done() and not answered.done():
         raise ClientDisconnect
-    LONG_WORK_REFUSED.labels("out_of_time").inc()
-    raise OutOfTime(headers=_RETRY)
 
 
 async def _wait_for_disconnect(receive: Receive) -> Message:

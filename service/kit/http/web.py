@@ -28,7 +28,14 @@ from starlette.types import ASGIApp, ExceptionHandler, Receive, Scope, Send
 from service.kit.http.admission import Admission
 from service.kit.http.bodies import JSON, BodyLimits, check_duplicates, check_limits, read_json
 from service.kit.http.deprecation import get_deprecation, send_with_headers
-from service.kit.http.long_work import DeferredAnswer, LongWork, WorkOffloader
+from service.kit.http.long_work import (
+    QUESTIONS,
+    SEARCHES,
+    VERIFICATIONS,
+    DeferredAnswer,
+    LongWork,
+    WorkOffloader,
+)
 from service.kit.http.problems import (
     CONTENT_TYPE,
     ERROR_LIMIT,
@@ -110,9 +117,11 @@ def from_state(name: str) -> Any:  # noqa: ANN401
 _T = TypeVar("_T")
 _BODY = "body"
 BODY_BYTES = "body_bytes"
-"""Key in the state of a request that is answered directly: the length of its body in bytes."""
+"""Key in the state of a request with a JSON body: its length in bytes."""
 LARGE_BODY_BYTES = 2**15
 """Longest body in bytes that is validated on the event loop, which takes a millisecond or two."""
+_INLINE_SHARE = 0.2
+"""Share of a caller's time in which a search is answered inline: a second of five."""
 RouteHandler = Callable[[Request], Awaitable[Response]]
 
 _INSTANCE_LIMIT = 2000
@@ -289,13 +298,39 @@ def _validate_unique_body(body: TypeAdapter[Any], limits: BodyLimits, raw: bytes
     return value
 
 
-def _build_background_runner(request: Request) -> WorkOffloader:
-    long_work: LongWork = request.app.state.long_work
-    return partial(long_work.run, request.scope, request.receive)
+def _bind_queue(request: Request, queue: str, share: float = 1.0) -> WorkOffloader:
+    work: LongWork = request.app.state.work_queues[queue]
+    return partial(work.run, request.scope, request.receive, share=share)
 
 
-OffloadedWork = Annotated[WorkOffloader, Depends(_build_background_runner)]
-"""Runs the long work of an endpoint."""
+def _has_large_body(request: Request) -> bool:
+    length: int = request.scope["state"].get(BODY_BYTES, 0)
+    return length > LARGE_BODY_BYTES
+
+
+def _bind_questions(request: Request) -> WorkOffloader:
+    return _bind_queue(request, SEARCHES if _has_large_body(request) else QUESTIONS)
+
+
+def _depend_on(bind: Callable[[Request], WorkOffloader]) -> Any:  # noqa: ANN401
+    async def bind_queue(request: Request) -> WorkOffloader:  # FastAPI calls other functions in a thread
+        return bind(request)
+
+    return Depends(bind_queue)
+
+
+OffloadedWork = Annotated[WorkOffloader, _depend_on(_bind_questions)]
+"""Runs the work of an endpoint that takes a second at most, unless its body is large."""
+OffloadedSearch = Annotated[WorkOffloader, _depend_on(lambda request: _bind_queue(request, SEARCHES))]
+"""Runs the work of an endpoint that may take seconds."""
+OffloadedInlineSearch = Annotated[
+    WorkOffloader, _depend_on(lambda request: _bind_queue(request, SEARCHES, _INLINE_SHARE))
+]
+"""Runs a search that goes on in the background if it is not answered soon."""
+OffloadedVerification = Annotated[
+    WorkOffloader, _depend_on(lambda request: _bind_queue(request, VERIFICATIONS))
+]
+"""Runs a verification, which takes as long as its chain is."""
 
 
 async def _run_in_thread(do: Callable[[], _T], /) -> _T:
@@ -303,11 +338,10 @@ async def _run_in_thread(do: Callable[[], _T], /) -> _T:
 
 
 def _select_runner(request: Request) -> WorkOffloader:
-    is_large = len(request.scope["state"][_BODY]) > LARGE_BODY_BYTES
-    return _build_background_runner(request) if is_large else _run_in_thread
+    return _bind_queue(request, SEARCHES) if _has_large_body(request) else _run_in_thread
 
 
-OffloadedLargeWork = Annotated[WorkOffloader, Depends(_select_runner)]
+OffloadedLargeWork = Annotated[WorkOffloader, _depend_on(_select_runner)]
 """Runs the work of an endpoint that is long only for a large body; a small one does not wait in the queue."""
 
 
@@ -315,7 +349,7 @@ async def _read_value(request: Request, raw: bytes, read: Callable[[bytes], Any]
     """Validates a body; a large one outside the event loop."""
     if len(raw) <= LARGE_BODY_BYTES:
         return read(raw)
-    return await _build_background_runner(request)(partial(read, raw))
+    return await _bind_queue(request, SEARCHES)(partial(read, raw))
 
 
 async def _read_direct_body(request: Request, body: TypeAdapter[Any]) -> Any:  # noqa: ANN401
@@ -326,7 +360,9 @@ async def _read_direct_body(request: Request, body: TypeAdapter[Any]) -> Any:  #
 
 def _wrap_validation(handle: RouteHandler, read: Callable[[bytes], Any]) -> RouteHandler:
     async def validate_and_handle(request: Request) -> Response:
-        raw = request.scope["state"][_BODY] = await read_json(request.scope, request.receive)
+        state = request.scope["state"]
+        raw = state[_BODY] = await read_json(request.scope, request.receive)
+        state[BODY_BYTES] = len(raw)
         value = await _read_value(request, raw, read)
         return await handle(_ValidatedRequest(request, value))
 
@@ -353,7 +389,8 @@ def _build_direct_app(
         value = await _read_direct_body(request, body)
         result = await endpoint(**{body_name: value, request_name: request})
         if isinstance(result, DeferredAnswer):
-            content = await _build_background_runner(request)(partial(serialize_later, result))
+            aside = _bind_queue(request, SEARCHES) if result.is_search else _bind_questions(request)
+            content = await aside(partial(serialize_later, result))
         else:
             content = serialize_result(result)
         headers = [(b"content-type", JSON), (b"content-length", str(len(content)).encode())]

@@ -1,7 +1,6 @@
 """Pages of plans: the list, the form, and a plan with its progress or its answer."""
 
 import json
-from collections.abc import Callable
 from typing import Annotated, Any, Final, Literal
 
 from fastapi import Path, Query, Request, Response
@@ -11,16 +10,15 @@ from starlette.concurrency import run_in_threadpool
 
 from service.audit.service import ReadRequest, Transactions, WriteContext, WriteRequest
 from service.auth.sessions import AuthenticatedPageRoute, PageVisitor, SameSessionForm, VisitorDependency
-from service.estimates.service import answer_question
-from service.evidence.snapshot import Snapshots, SnapshotStore, get_requested_snapshot
+from service.evidence.snapshot import Snapshots, get_requested_snapshot
 from service.kit.http.html import Form, build_redirect, page_response, page_router, render_template
-from service.kit.http.long_work import OutOfTime, WorkOffloader
 from service.kit.http.pages import NEWEST_FIRST, PageQuery
 from service.kit.http.problems import Conflict, Problem, Unavailable, Unprocessable
-from service.kit.http.web import OffloadedWork
+from service.kit.http.web import OffloadedInlineSearch, OffloadedWork
 from service.kit.locales import read_numbers
 from service.kit.security.principals import build_permission
 from service.plans import repository, stored
+from service.plans.creation import create_plan
 from service.plans.errors import PlanEnded
 from service.plans.pages.answer import build_parts
 from service.plans.pages.fields import AT_FIRST, FIELD_NAMES, NUMBER_FIELDS
@@ -28,10 +26,8 @@ from service.plans.pages.form import FormRefusal, build_key, read_form, refuse_f
 from service.plans.pages.listing import describe_plan, list_facts
 from service.plans.pages.question import MOST_QUERY_CHARACTERS, build_address, convert_handed_count
 from service.plans.schemas import PlanId
-from service.plans.service import PreparedSearch, prepare_pieces, prepare_plan
 from service.plans.tables import RUNNING
 from service.resolve.catalog import CatalogView
-from service.schemas.plans import PlanRequest
 
 RELOAD_SECONDS: Final = 5
 """Time after which the page of a running search is loaded again."""
@@ -126,6 +122,7 @@ async def plan_on_page(
     transactions: Transactions,
     snapshots: Snapshots,
     aside: OffloadedWork,
+    searching: OffloadedInlineSearch,
 ) -> Response:
     """Searches the question of the form, once for each form that is shown, and redirects to the plan."""
     form = read_numbers(form, NUMBER_FIELDS)
@@ -135,30 +132,11 @@ async def plan_on_page(
     write = WriteRequest(transactions, call)
     try:
         body = read_form(form, catalog)
-        try:
-            made = await _create_plan(write, snapshots, aside, body, prepare_plan)
-        except OutOfTime:
-            # People would rather see the progress of a search than ask again. Its pieces are found in time.
-            made = await _create_plan(write, snapshots, run_in_threadpool, body, prepare_pieces)
+        made = await create_plan(write, snapshots, aside, searching, body)
     except (Unprocessable, Conflict, Unavailable) as problem:
         refusal = refuse_form(form, problem, catalog)
         return await run_in_threadpool(_show_form, form, catalog, visitor, refusal)
     return build_redirect(f"/plans/{from_json(bytes(made.body))['id']}")
-
-
-async def _create_plan(
-    write: WriteRequest,
-    snapshots: SnapshotStore,
-    aside: WorkOffloader,
-    body: PlanRequest,
-    prepare: Callable[[PlanRequest, CatalogView], PreparedSearch],
-) -> Response:
-    return await write.run_prepared(
-        body,
-        aside,
-        lambda: answer_question(prepare, body, snapshots.newest(write.tenant_id)),
-        lambda session, prepared: stored.create_plan(session, write.tenant_id, prepared),
-    )
 
 
 def _show_form(form: Form, catalog: CatalogView, visitor: PageVisitor, refusal: FormRefusal) -> Response:

@@ -1142,8 +1142,9 @@ export class Plans extends Resource {
     /**
      * Searches for the best configuration for some work, by a goal and under constraints.
      *
-     * A small search is answered at once (200). A large search runs in the background (202): get the plan
-     * at `Location` until its `state` is no longer `running`. Needs the scope `plans:write`.
+     * A small search is answered at once (200). A large search, and a small one that is not answered
+     * within a second, runs in the background (202): get the plan at `Location` until its `state` is no
+     * longer `running`. Needs the scope `plans:write`.
      */
     create(request: t.PlanRequest, options: Deciding & { validate_only?: boolean } = {}): Promise<t.Plan> {
         return this.ask({ method: 'POST', path: '/v1/plans', body: request, query: { validate_only: options.validate_only }, idempotency_key: options.idempotency_key ?? crypto.randomUUID() });

@@ -2471,8 +2471,9 @@ class Plans(Resource):
     ) -> t.Plan:
         """Searches for the best configuration for some work, by a goal and under constraints.
 
-        A small search is answered at once (200). A large search runs in the background (202): get the plan
-        at `Location` until its `state` is no longer `running`. Needs the scope `plans:write`.
+        A small search is answered at once (200). A large search, and a small one that is not answered
+        within a second, runs in the background (202): get the plan at `Location` until its `state` is no
+        longer `running`. Needs the scope `plans:write`.
         """
         return self._ask(
             Call(
