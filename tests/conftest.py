@@ -197,7 +197,7 @@ class Databases:
             self._template = self._prepare()
             # A template to which somebody is connected could not be copied.
             self._first = Database(self._uri or self._address(self._template))
-            self._first.is_answering()
+            self._first.engine.connect().close()
             self._first.dispose()
         self._count += 1
         if self._server is None:

@@ -20,6 +20,7 @@ from service.app.documentation.router import add_documentation
 from service.app.guide import add_guide
 from service.app.landing import add_landing
 from service.app.metrics import render_metrics, update_gauges
+from service.app.readiness import RETRY, DatabaseProbe, Starting
 from service.app.recorded import HELD
 from service.app.settings import Settings
 from service.app.telemetry import start_telemetry
@@ -57,12 +58,15 @@ from service.evidence.imports.router import router as evidence
 from service.evidence.snapshot import get_store
 from service.fleet import router as fleet_pages
 from service.kit.database.engine import Database
+from service.kit.database.failures import describe_failure, warn_of_failure
+from service.kit.database.waiting import limit_waits
 from service.kit.http.admission import Admission, Authenticator
 from service.kit.http.context import RequestContext
 from service.kit.http.long_work import build_queues
-from service.kit.http.operational import describe_expected_failure, install_database_errors
+from service.kit.http.operational import install_database_errors
 from service.kit.http.outbound import OutboundClient
 from service.kit.http.pages import PageTokens
+from service.kit.http.problems import Stopping
 from service.kit.http.web import DirectRoutes, add_routes, install_problem_handlers
 from service.kit.security.keyring import Keyring
 from service.kit.security.principals import build_permission
@@ -150,6 +154,8 @@ _READ_METRICS = build_permission("metrics", "read")
 _POLL_SECONDS = 1.0
 _NOTE_USE_SECONDS = 30.0
 _WRITE_HEARTBEATS_SECONDS = 5.0
+_LAST_WRITES_SECONDS = 1.0
+"""Longest time that the last writes of a process wait for the database, after all requests have ended."""
 
 
 def create_app(settings: Settings) -> FastAPI:
@@ -223,6 +229,7 @@ def attach_database(app: FastAPI, database: Database, settings: Settings, keyrin
     state.catalog = CatalogTransactions(database, writes, tokens, on_change=state.snapshots.refresh)
     state.estimators = {name: estimate.estimator for name, estimate in ESTIMATES.items()}
     state.audit_verifier = Verifier(writes, HELD)
+    state.probe = DatabaseProbe(database)
     state.work_queues = build_queues(settings.answer_seconds)
     state.freezing = QuoteSnapshots(database, state.snapshots)
     state.links = Links(keyring, public_url=settings.public_url, has_tenant=state.has_tenant)
@@ -300,6 +307,7 @@ async def _run_lifespan(app: FastAPI) -> AsyncIterator[None]:
     for task in following:
         task.cancel()
     await asyncio.gather(*following, return_exceptions=True)
+    limit_waits(_LAST_WRITES_SECONDS)
     with contextlib.suppress(SQLAlchemyError):
         await asyncio.to_thread(_record_key_use, app)
         await asyncio.to_thread(app.state.heartbeats.write, 1)
@@ -327,8 +335,8 @@ async def _repeat_every(seconds: float, do: Callable[[FastAPI], None], app: Fast
         try:
             await asyncio.to_thread(do, app)
         except Exception as error:
-            if failure := describe_expected_failure(error):
-                log.warning("%s failed: %s", do.__name__, failure)
+            if failure := describe_failure(error):
+                warn_of_failure(log, f"{do.__name__} failed", failure)
             else:
                 log.exception("%s failed", do.__name__)
 
@@ -339,12 +347,17 @@ def _add_health(app: FastAPI) -> None:
         """Answers if the process is alive."""
 
     @app.get("/readyz", include_in_schema=False)
-    def readyz() -> Response:
+    async def readyz() -> Response:
         """Answers 200 if the catalog is loaded, the database answers, and the process is not stopping."""
         state = app.state
-        if not state.draining and state.snapshots.is_ready and state.database.is_answering():
-            return Response("ready\n", media_type="text/plain")
-        return Response(status_code=503, headers={"Retry-After": "1"})
+        if state.draining:
+            raise Stopping(headers=RETRY)
+        if not state.snapshots.is_ready:
+            raise Starting(headers=RETRY)
+        problem = await state.probe.find_problem()
+        if problem is not None:
+            raise problem
+        return Response("ready\n", media_type="text/plain")
 
     @app.get("/metrics", include_in_schema=False)
     async def metrics(request: Request) -> Response:

@@ -26,6 +26,7 @@ from prometheus_client.metrics_core import Metric as Family
 from prometheus_client.samples import Sample
 
 from service import __version__
+from service.kit.database.failures import warn_of_error
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.metrics.export import MetricExporter
@@ -65,7 +66,7 @@ class MetricsExport:
         try:
             self.measure()
         except Exception as error:  # noqa: BLE001  # the database comes back, and counters need none
-            log.warning("gauges are not brought up to date: %s", type(error).__name__)
+            warn_of_error(log, "gauges are not brought up to date", error)
         families = list(REGISTRY.collect())
         self.exporter.export(build_metrics_data(families, self.resource, self._began, time.time_ns()))
 

@@ -3,6 +3,7 @@
 import errno
 import gc
 import json
+import os
 import socket
 import sys
 import threading
@@ -46,6 +47,8 @@ START_SECONDS = 30.0
 ACCEPTS_PER_TURN = 16
 GRACEFUL_SECONDS = 6
 """Seconds for open requests after the signal to stop; supervisors usually kill after ten seconds."""
+STOP_SECONDS = 9.0
+"""Seconds after that signal in which the process ends, whatever its threads wait for."""
 
 
 NEEDS_SERVER = "this command needs the server extra, which is not installed: pip install 'ironlaw[server]'"
@@ -155,6 +158,8 @@ def _build_server(config: Any, state: Any) -> Any:  # noqa: ANN401
 
     class Draining(uvicorn.Server):
         def handle_exit(self, sig: int, frame: Any) -> None:  # noqa: ANN401
+            if not state.draining:
+                _limit_stop()
             state.draining = True
             state.waiting.close()
             super().handle_exit(sig, frame)
@@ -166,6 +171,13 @@ def _build_server(config: Any, state: Any) -> Any:  # noqa: ANN401
             await super().shutdown(sockets)
 
     return Draining(config)
+
+
+def _limit_stop() -> None:
+    """Ends the process in time. What it has acknowledged is committed, and what it has not is rolled back."""
+    timer = threading.Timer(STOP_SECONDS, os._exit, args=[0])
+    timer.daemon = True
+    timer.start()
 
 
 def _exempt_from_collection() -> None:

@@ -204,6 +204,7 @@ def describe_operator_error(error: Exception) -> str | None:
     from service.app.settings import Settings  # noqa: PLC0415
     from service.app.storage import SchemaMismatch  # noqa: PLC0415
     from service.auth.errors import SecretMismatch  # noqa: PLC0415
+    from service.kit.database.failures import describe_failure  # noqa: PLC0415
     from service.kit.http.problems import Problem  # noqa: PLC0415
 
     if isinstance(error, Problem):
@@ -217,8 +218,8 @@ def describe_operator_error(error: Exception) -> str | None:
     ):
         variable = "IRONLAW_" if error.title == Settings.__name__ else ""
         return "; ".join(_describe_fault(variable, item) for item in error.errors())
-    if isinstance(error, OperationalError):
-        return f"the database does not answer: {str(error.orig).splitlines()[0]}"
+    if isinstance(error, OperationalError) or describe_failure(error):
+        return f"the database does not answer: {str(getattr(error, 'orig', error)).splitlines()[0]}"
     if isinstance(error, ArgumentError):
         return "IRONLAW_DATABASE_URL is not the address of a database"
     if isinstance(

@@ -20,6 +20,7 @@ from service import __version__
 from service.audit.service import Writes
 from service.kit.clock import now
 from service.kit.database.engine import Database
+from service.kit.database.failures import warn_of_error
 from service.kit.http.outbound import OutboundRefused
 from service.kit.jobs import leases
 from service.kit.jobs.leases import LeaseLost
@@ -81,7 +82,7 @@ class Dispatcher:
             try:
                 wait = await self._send_due()
             except Exception as error:  # noqa: BLE001  # the database comes back, and this thread has to be there
-                log.warning("not looking for deliveries: %s", type(error).__name__)
+                warn_of_error(log, "not looking for deliveries", error)
                 wait = _PAUSE_SECONDS
             if wait and not self._stopping.is_set():
                 await asyncio.to_thread(self._bell.wait, wait)
@@ -147,7 +148,7 @@ class Dispatcher:
             except LeaseLost:
                 log.warning("delivery %s: lease lost", message.lease.id)
             except Exception as error:  # noqa: BLE001  # tried again while the lease lasts
-                log.warning("delivery %s not recorded: %s", message.lease.id, type(error).__name__)
+                warn_of_error(log, f"delivery {message.lease.id} not recorded", error)
                 await asyncio.sleep(_PAUSE_SECONDS)
                 continue
             return

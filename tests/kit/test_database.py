@@ -4,14 +4,25 @@ import contextlib
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 from sqlalchemy import Column, Integer, MetaData, Table, insert, select, text, update
-from sqlalchemy.exc import InternalError, StatementError
+from sqlalchemy.exc import InternalError, OperationalError, StatementError
 
 from service.audit.tables import AuditHeadRow
+from service.kit.database import engine as kit_database
 from service.kit.database.engine import Database, Json, UtcDateTime, insert_new
+from service.kit.database.failures import (
+    FailureKind,
+    OutcomeUnknownError,
+    ReadOnlyError,
+    WriteTurnError,
+    describe_failure,
+)
+from service.kit.database.waiting import limit_waits
+from tests.waiting import until
 
 METADATA = MetaData()
 THINGS = Table(
@@ -129,9 +140,110 @@ def test_sqlite_is_set_up_to_lose_nothing(tmp_path):
     database.dispose()
 
 
-def test_a_database_that_is_not_there_does_not_answer(tmp_path, databases):
-    assert databases.empty().is_answering()
-    assert not Database(f"sqlite:///{tmp_path / 'no' / 'such' / 'folder.db'}").is_answering()
+def test_a_probe_reads_and_asks_to_write(tmp_path, things, databases):
+    """A lock of a writer is no fault; a file or a server that cannot be written is one."""
+    with things.open_writer():
+        things.probe("SELECT id FROM things")
+    with pytest.raises(OperationalError):
+        Database(f"sqlite:///{tmp_path / 'not-there.db'}").probe("SELECT 1")
+    assert not (tmp_path / "not-there.db").exists()
+    if databases.kind == "postgresql":
+        with things.engine.begin() as connection:
+            name = things.url.database
+            connection.execute(text(f'ALTER DATABASE "{name}" SET default_transaction_read_only TO on'))
+        things.dispose()
+        with pytest.raises(ReadOnlyError):
+            things.probe("SELECT id FROM things")
+
+
+def write(database):
+    with database.open_writer() as session:
+        session.execute(insert(THINGS).values(count=1))
+
+
+def requesting(seconds, do, *arguments):
+    """Does something as a request does that may wait for so long in all."""
+
+    def begin():
+        limit_waits(seconds)
+        return do(*arguments)
+
+    return copy_context().run(begin)
+
+
+def test_all_waits_of_a_request_have_one_deadline(things):
+    """Two transactions of one request wait for a lock for as long as one may, with statements of 30 s."""
+    other = Database(things.url)  # another process
+
+    def write_twice():
+        for _ in range(2):
+            with pytest.raises(OperationalError) as raised:
+                write(other)
+            assert describe_failure(raised.value).kind is FailureKind.BUSY
+
+    with things.open_writer() as held:
+        held.execute(text("SELECT 1" if things.is_sqlite else "LOCK TABLE things"))
+        began = time.monotonic()
+        requesting(0.3, write_twice)
+        assert 0.3 <= time.monotonic() - began < 5.0
+    other.dispose()
+
+
+@pytest.mark.parametrize("databases", ["sqlite"], indirect=True)
+def test_a_writer_waits_for_its_turn_no_longer(things):
+    with things.open_writer(), ThreadPoolExecutor(1) as pool:
+        began = time.monotonic()
+        with pytest.raises(WriteTurnError):
+            pool.submit(requesting, 0.2, write, things).result()
+        assert time.monotonic() - began < 5.0
+
+
+@pytest.mark.parametrize("databases", ["sqlite"], indirect=True)
+def test_writers_beyond_a_number_are_refused_at_once(things, monkeypatch):
+    monkeypatch.setattr(kit_database, "MOST_WRITERS", 2)
+    database = Database(things.url)
+    with ThreadPoolExecutor(2) as pool, database.open_writer():
+        waiting = [pool.submit(write, database) for _ in range(2)]
+        refused = until(lambda: [each for each in waiting if each.done()])
+        with pytest.raises(WriteTurnError, match="too many"):
+            refused[0].result()
+    assert len([each for each in waiting if each.exception() is None]) == 1
+    database.dispose()
+
+
+@pytest.mark.parametrize("databases", ["postgresql"], indirect=True)
+def test_a_connection_that_is_lost_at_the_commit_leaves_the_outcome_open(things):
+    other = Database(things.url)
+
+    def write_and_lose():
+        with other.open_writer() as session:
+            session.execute(insert(THINGS).values(id=7, count=1))
+            process = session.execute(text("SELECT pg_backend_pid()")).scalar_one()
+            with things.open_reader() as ending:
+                ending.execute(text(f"SELECT pg_terminate_backend({process}, 10000)"))
+
+    with pytest.raises(OutcomeUnknownError):
+        write_and_lose()
+    write(other)  # the pool has another connection
+    other.dispose()
+
+
+@pytest.mark.parametrize("databases", ["postgresql"], indirect=True)
+def test_nothing_is_left_in_a_session_of_postgresql(things):
+    """A pooler in transaction mode gives each transaction another session, without bounds and statements."""
+
+    def read_bounds():
+        with things.open_reader() as session:
+            names = ("statement_timeout", "lock_timeout")
+            return [session.execute(text(f"SHOW {name}")).scalar_one() for name in names]
+
+    for _ in range(6):  # more often than the driver executes a statement before it prepares it
+        assert requesting(5.0, read_bounds) in (["30s", "5s"], ["30s", "4999ms"])
+    with things.engine.connect() as connection:
+        driver = connection.connection.dbapi_connection
+        connection.rollback()
+        assert driver.execute("SELECT count(*) FROM pg_prepared_statements").fetchone() == (0,)
+        assert driver.execute("SHOW statement_timeout").fetchone() == ("0",)
 
 
 @pytest.mark.parametrize("databases", ["sqlite"], indirect=True)

@@ -2,9 +2,11 @@
 
 import logging
 import shutil
+import sqlite3
 import tempfile
 import time
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from functools import partial
 from pathlib import Path
 
 import psycopg
@@ -16,9 +18,13 @@ from service.app.application import create_app
 from service.app.examples import EXAMPLES
 from service.app.storage import upgrade_schema
 from service.kit.database import engine as kit_database
+from service.kit.database import failures
 from service.kit.database.engine import Database
+from service.kit.database.failures import describe_failure
+from service.kit.database.waiting import limit_waits
+from service.kit.http import context
 from service.kit.http.context import RequestContext
-from service.kit.http.operational import describe_expected_failure, install_database_errors
+from service.kit.http.operational import build_database_problem, install_database_errors
 from service.kit.http.web import install_problem_handlers
 from tests.applications import OPEN, attach
 from tests.conftest import Client
@@ -30,11 +36,16 @@ LONG = {
 }
 
 
+@pytest.fixture(autouse=True)
+def _nobody_was_warned(monkeypatch):
+    monkeypatch.setattr(failures, "_warned_at", {})
+
+
 @pytest.fixture
 def impatient(monkeypatch, databases):
     """An empty database whose statements and locks time out in a quarter of a second."""
     monkeypatch.setattr(kit_database, "STATEMENT_MILLISECONDS", 250)
-    monkeypatch.setattr(kit_database, "SQLITE_BUSY_MILLISECONDS", 250)
+    monkeypatch.setattr(context, "limit_waits", partial(limit_waits, 0.25))
     database = databases.empty()
     with database.open_writer() as session:
         session.execute(text("CREATE TABLE things (id INTEGER PRIMARY KEY, size INTEGER)"))
@@ -63,12 +74,9 @@ def calling(database):
         client.close()
 
 
-def is_unavailable(response):
-    return (response.status_code, response.json()["code"], response.headers["retry-after"]) == (
-        503,
-        "UNAVAILABLE",
-        "1",
-    )
+def is_unavailable(response, code="DATABASE_BUSY"):
+    assert response.headers["retry-after"] in ("1", "30")
+    return (response.status_code, response.json()["code"]) == (503, code)
 
 
 def warned(caplog, words):
@@ -86,12 +94,14 @@ def test_a_long_statement_is_stopped(databases, impatient, caplog):
 
 
 def test_a_lock_that_another_holds_is_not_waited_for_for_ever(impatient, caplog):
-    with impatient.open_writer() as session, calling(impatient) as call:
+    other = Database(impatient.url)  # another process
+    with other.open_writer() as session, calling(impatient) as call:
         session.execute(text("UPDATE things SET size = 1"))
         assert is_unavailable(call("UPDATE things SET size = 2"))
-        assert warned(caplog, "locked" if impatient.is_sqlite else "took too long")
+        assert warned(caplog, "locked" if impatient.is_sqlite else "too")
         session.commit()
         assert call("UPDATE things SET size = 2").status_code == 200
+    other.dispose()
 
 
 @pytest.mark.parametrize("databases", ["sqlite"], indirect=True)
@@ -120,43 +130,124 @@ def test_a_full_disk(impatient, caplog):
         pages = connection.exec_driver_sql("PRAGMA page_count").scalar_one()
         connection.exec_driver_sql(f"PRAGMA max_page_count = {pages}")
     with calling(impatient) as call:
-        assert is_unavailable(call("INSERT INTO things(size) SELECT zeroblob(100000)"))
+        assert is_unavailable(call("INSERT INTO things(size) SELECT zeroblob(100000)"), "DATABASE_FULL")
     assert warned(caplog, "the disk is full")
 
 
 @pytest.mark.parametrize("databases", ["postgresql"], indirect=True)
 def test_a_connection_that_the_server_ends(impatient, caplog):
     with calling(impatient) as call:
-        assert is_unavailable(call("SELECT pg_terminate_backend(pg_backend_pid())"))
+        terminating = call("SELECT pg_terminate_backend(pg_backend_pid())")
+        assert is_unavailable(terminating, "DATABASE_UNAVAILABLE")
         assert call("UPDATE things SET size = 1").status_code == 200
     assert warned(caplog, "stopping or starting")
 
 
+def code_of(error):
+    failure = describe_failure(error)
+    return failure and build_database_problem(failure).code
+
+
 @pytest.mark.parametrize(
-    ("error", "is_expected"),
+    ("error", "code"),
     [
-        (psycopg.errors.DiskFull, True),
-        (psycopg.errors.TooManyConnections, True),
-        (psycopg.errors.DeadlockDetected, True),
-        (psycopg.errors.LockNotAvailable, True),
-        (psycopg.errors.CannotConnectNow, True),
-        (psycopg.errors.ConnectionTimeout, True),
-        (psycopg.errors.UniqueViolation, False),
-        (psycopg.errors.NumericValueOutOfRange, False),
-        (psycopg.errors.UndefinedTable, False),
-        (psycopg.errors.DatabaseDropped, True),
-        (psycopg.DataError, False),
+        (psycopg.errors.DiskFull, "DATABASE_FULL"),
+        (psycopg.errors.TooManyConnections, "DATABASE_BUSY"),
+        (psycopg.errors.DeadlockDetected, "DATABASE_BUSY"),
+        (psycopg.errors.SerializationFailure, "DATABASE_BUSY"),
+        (psycopg.errors.LockNotAvailable, "DATABASE_BUSY"),
+        (psycopg.errors.QueryCanceled, "DATABASE_BUSY"),
+        (psycopg.errors.CannotConnectNow, "DATABASE_UNAVAILABLE"),
+        (psycopg.errors.AdminShutdown, "DATABASE_UNAVAILABLE"),
+        (psycopg.errors.ConnectionTimeout, "DATABASE_UNAVAILABLE"),
+        (psycopg.errors.DatabaseDropped, "DATABASE_UNAVAILABLE"),
+        (psycopg.errors.ReadOnlySqlTransaction, "DATABASE_READ_ONLY"),
+        (psycopg.errors.StatementCompletionUnknown, "OUTCOME_UNKNOWN"),
+        (psycopg.errors.IoError, "DATABASE_IO_ERROR"),
+        (psycopg.errors.DataCorrupted, "DATABASE_DAMAGED"),
+        (psycopg.errors.UniqueViolation, None),
+        (psycopg.errors.NumericValueOutOfRange, None),
+        (psycopg.errors.UndefinedTable, None),
+        (psycopg.DataError, None),
     ],
 )
-def test_errors_of_postgresql(error, is_expected):
-    wrapped = exc.DBAPIError.instance("", {}, error("x"), psycopg.Error, dialect=None)
-    assert bool(describe_expected_failure(wrapped)) == is_expected
+def test_errors_of_postgresql(error, code):
+    assert code_of(exc.DBAPIError.instance("", {}, error("x"), psycopg.Error, dialect=None)) == code
+
+
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [
+        ("SQLITE_BUSY_SNAPSHOT", "DATABASE_BUSY"),
+        ("SQLITE_FULL", "DATABASE_FULL"),
+        ("SQLITE_CANTOPEN", "DATABASE_UNAVAILABLE"),
+        ("SQLITE_READONLY_DBMOVED", "DATABASE_READ_ONLY"),
+        ("SQLITE_IOERR_FSYNC", "DATABASE_IO_ERROR"),
+        ("SQLITE_CORRUPT_INDEX", "DATABASE_DAMAGED"),
+        ("SQLITE_NOTADB", "DATABASE_DAMAGED"),
+        ("SQLITE_CONSTRAINT_UNIQUE", None),
+        ("SQLITE_ERROR", None),
+    ],
+)
+def test_errors_of_sqlite(name, code):
+    error = sqlite3.DatabaseError("x")
+    error.sqlite_errorcode = getattr(sqlite3, name)
+    assert code_of(exc.DBAPIError.instance("", {}, error, sqlite3.Error, dialect=None)) == code
 
 
 def test_other_errors_are_defects():
-    assert describe_expected_failure(exc.TimeoutError("QueuePool limit"))
-    assert describe_expected_failure(exc.InvalidRequestError("x")) is None
-    assert describe_expected_failure(ValueError("x")) is None
+    assert code_of(exc.TimeoutError("QueuePool limit")) == "DATABASE_BUSY"
+    assert describe_failure(exc.InvalidRequestError("x")) is None
+    assert describe_failure(ValueError("x")) is None
+
+
+def test_one_warning_of_a_failure_for_a_while(caplog):
+    """Whoever meets it; the next warning says how often it was met, and another failure is said at once."""
+    log, away = logging.getLogger("service.kit"), exc.TimeoutError("QueuePool limit")
+    for doing in ("a request was not answered", "not looking for jobs") * 5:
+        failures.warn_of_error(log, doing, away)
+    failures.warn_of_error(log, "not looking for jobs", failures.ReadOnlyError())
+    said = [record.getMessage() for record in caplog.records]
+    assert [message.partition(":")[0] for message in said] == [
+        "a request was not answered",
+        "not looking for jobs",
+    ]
+    failures._warned_at["every connection is in use"] -= failures.QUIET_SECONDS
+    failures.warn_of_error(log, "not looking for jobs", away)
+    assert "(9 times more" in caplog.records[-1].getMessage()
+
+
+def spoil_pages(path):
+    """Leave the head of the file and its first page as they are."""
+    whole = path.read_bytes()
+    path.write_bytes(whole[:4096] + b"x" * (len(whole) - 4096))
+
+
+SICK = {
+    "other bytes": ("DATABASE_DAMAGED", lambda path: path.write_bytes(b"x" * path.stat().st_size)),
+    "pages": ("DATABASE_DAMAGED", spoil_pages),
+    "moved away": ("DATABASE_UNAVAILABLE", lambda path: path.rename(path.with_suffix(".away"))),
+}
+
+
+@pytest.mark.parametrize("databases", ["sqlite"], indirect=True)
+@pytest.mark.parametrize(("code", "spoil"), SICK.values(), ids=SICK)
+def test_a_sick_file_makes_the_service_not_ready(app, databases, caplog, code, spoil):
+    database = databases.loaded()
+    attach(app, database)
+    client = Client(app)
+    assert client.get("/readyz").status_code == 200
+    with closing(sqlite3.connect(database.url.database)) as other:
+        other.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    database.engine.dispose()  # new connections, as those of a pool that grows
+    spoil(Path(database.url.database))
+    caplog.clear()
+    assert is_unavailable(client.get("/readyz"), code)
+    if code == "DATABASE_DAMAGED":
+        assert is_unavailable(client.get("/v1/sites"), code)
+        assert is_unavailable(client.post("/v1/sites", EXAMPLES["create_site"]), code)
+    assert not [record for record in caplog.records if record.exc_info]
+    client.close()
 
 
 @pytest.fixture
@@ -182,9 +273,9 @@ def test_a_server_that_stops_and_comes_back(server, caplog):
     server.stop()
     caplog.clear()
     for _ in range(2):
-        assert is_unavailable(client.get("/v1/sites"))
-        assert is_unavailable(client.post("/v1/offers", EXAMPLES["create_offer"]))
-    assert client.get("/readyz").status_code == 503
+        assert is_unavailable(client.get("/v1/sites"), "DATABASE_UNAVAILABLE")
+        assert is_unavailable(client.post("/v1/offers", EXAMPLES["create_offer"]), "DATABASE_UNAVAILABLE")
+    assert is_unavailable(client.get("/readyz"), "DATABASE_UNAVAILABLE")
     question = EXAMPLES["estimate_memory"]
     assert client.post("/v1/estimates/memory", question).status_code == 200
     assert {record.levelno for record in caplog.records if record.name.startswith("service")} == {

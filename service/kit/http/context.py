@@ -1,5 +1,6 @@
 """The outermost middleware: request ids, security headers, logs, metrics and checks of every request."""
 
+import asyncio
 import logging
 import os
 import re
@@ -10,7 +11,8 @@ from typing import Any
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from service.kit.http.problems import HostNotAllowed, OriginNotAllowed, PayloadTooLarge, Problem
+from service.kit.database.waiting import limit_waits
+from service.kit.http.problems import HostNotAllowed, OriginNotAllowed, PayloadTooLarge, Problem, Stopping
 from service.kit.http.request_span import describe_answer, note_trace, open_request_span
 from service.kit.http.web import problem_response
 from service.kit.logs import log_request, request_ids
@@ -88,6 +90,7 @@ class RequestContext:
         if scope["path"] in PROBES:
             await self._app(scope, receive, answer)
             return
+        limit_waits()
         began = time.perf_counter()
         REQUESTS_IN_PROGRESS.inc()
         with open_request_span(scope) as span:
@@ -111,6 +114,10 @@ class RequestContext:
                 await self._app(scope, receive, answer)
             except ClientDisconnect:
                 return
+            except asyncio.CancelledError:  # the server stops, and the time of its requests is over
+                if answer.status:
+                    raise
+                problem = Stopping(headers={"Retry-After": "1"})
             except Exception:
                 log.exception("unhandled error in request %s", scope["state"]["request_id"])
                 problem = None if answer.status else Problem()

@@ -1,69 +1,89 @@
-"""Database failures that operation must expect: answered with 503 and logged as a warning; callers try again.
+"""Answers to failures of the database that operation must expect: 503 with a code; callers try again.
 
 Any other database error is a defect of ours and stays a 500.
 """
 
 import logging
-import sqlite3
 
 from fastapi import FastAPI, Request, Response
-from sqlalchemy.exc import DBAPIError, OperationalError, SQLAlchemyError
-from sqlalchemy.exc import TimeoutError as PoolTimeoutError
+from sqlalchemy.exc import SQLAlchemyError
 
+from service.kit.database.failures import DatabaseFailure, FailureKind, describe_failure, warn_of_failure
 from service.kit.http.problems import Unavailable
 from service.kit.http.web import problem_response
 
 log = logging.getLogger(__name__)
 
-RETRY_AFTER_SECONDS = 1
+SOON_SECONDS = 1
+LATER_SECONDS = 30
+"""`Retry-After` of a failure that waits for an operator."""
 
-_SQLITE = {
-    sqlite3.SQLITE_BUSY: "the database is locked by another writer",
-    sqlite3.SQLITE_LOCKED: "the database is locked by another writer",
-    sqlite3.SQLITE_INTERRUPT: "a statement took too long",
-    sqlite3.SQLITE_FULL: "the disk is full",
-    sqlite3.SQLITE_CANTOPEN: "the database file cannot be opened",
+
+class DatabaseAway(Unavailable):
+    """The database cannot be reached, or it stops or starts."""
+
+    code, title = "DATABASE_UNAVAILABLE", "The database cannot be reached"
+
+
+class DatabaseBusy(Unavailable):
+    """Too many writers wait for the database, or a lock or statement took too long. Nothing was stored."""
+
+    code, title = "DATABASE_BUSY", "The database is busy"
+
+
+class DatabaseFull(Unavailable):
+    """The disk of the database is full. Nothing was stored; reads go on."""
+
+    code, title = "DATABASE_FULL", "The disk of the database is full"
+
+
+class DatabaseReadOnly(Unavailable):
+    """The database takes no writes: its file is read-only, or its server is a replica."""
+
+    code, title = "DATABASE_READ_ONLY", "The database takes no writes"
+
+
+class DatabaseFailing(Unavailable):
+    """The disk of the database fails to read or write."""
+
+    code, title = "DATABASE_IO_ERROR", "The disk of the database fails"
+
+
+class DatabaseDamaged(Unavailable):
+    """Data of the database is damaged, or its file is no database. An operator restores a backup."""
+
+    code, title = "DATABASE_DAMAGED", "The database is damaged"
+
+
+class OutcomeUnknown(Unavailable):
+    """The connection was lost while the write was committed. Its Idempotency-Key makes a retry safe."""
+
+    code, title = "OUTCOME_UNKNOWN", "The write may have been stored or not: send it again with the same key"
+
+
+_PROBLEMS: dict[FailureKind, tuple[type[Unavailable], int]] = {
+    FailureKind.AWAY: (DatabaseAway, SOON_SECONDS),
+    FailureKind.BUSY: (DatabaseBusy, SOON_SECONDS),
+    FailureKind.FULL: (DatabaseFull, LATER_SECONDS),
+    FailureKind.READ_ONLY: (DatabaseReadOnly, SOON_SECONDS),
+    FailureKind.IO_ERROR: (DatabaseFailing, LATER_SECONDS),
+    FailureKind.DAMAGED: (DatabaseDamaged, LATER_SECONDS),
+    FailureKind.OUTCOME_UNKNOWN: (OutcomeUnknown, SOON_SECONDS),
 }
-_PRIMARY_CODE = 0xFF
-"""Mask of the part of a SQLite result code that its extended codes share."""
-
-# Keyed by SQLSTATE or its class: https://www.postgresql.org/docs/current/errcodes-appendix.html
-_POSTGRESQL = {
-    "08": "the database cannot be reached",
-    "25P03": "a transaction was idle for too long",
-    "25P04": "a transaction took too long",
-    "40": "concurrent transactions conflicted",
-    "53": "the database is out of disk, memory or connections",
-    "55P03": "a lock was not available in time",
-    "57014": "a statement took too long",
-    "57P": "the database is stopping or starting",
-}
 
 
-def describe_expected_failure(error: Exception) -> str | None:
-    """Returns a description of a failure that operation must expect, or None for a defect."""
-    if isinstance(error, PoolTimeoutError):
-        return "every connection is in use"
-    if not isinstance(error, DBAPIError):
-        return None
-    if isinstance(error.orig, sqlite3.Error):
-        return _SQLITE.get(getattr(error.orig, "sqlite_errorcode", 0) & _PRIMARY_CODE)
-    state = getattr(error.orig, "sqlstate", None)
-    if state is None:
-        # The server gave no code: it was not reached, or the connection was lost.
-        is_lost = error.connection_invalidated or isinstance(error, OperationalError)
-        return _POSTGRESQL["08"] if is_lost else None
-    return next((words for code, words in _POSTGRESQL.items() if state.startswith(code)), None)
+def build_database_problem(failure: DatabaseFailure) -> Unavailable:
+    """Returns the answer to a request that met ``failure``."""
+    problem, seconds = _PROBLEMS[failure.kind]
+    return problem(headers={"Retry-After": str(seconds)})
 
 
 async def _on_database_error(request: Request, error: Exception) -> Response:
-    failure = describe_expected_failure(error)
+    failure = describe_failure(error)
     if failure is None:
         raise error
-    request_id = request.scope.get("state", {}).get("request_id", "")
-    log.warning("request %s was not answered: %s", request_id, failure)
-    problem = Unavailable(headers={"Retry-After": str(RETRY_AFTER_SECONDS)})
-    return problem_response(problem, request.scope)
+    warn_of_failure(log, "a request was not answered", failure)
+    return problem_response(build_database_problem(failure), request.scope)
 
 
 def install_database_errors(app: FastAPI) -> None:

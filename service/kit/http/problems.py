@@ -151,6 +151,12 @@ class Unavailable(Problem):
     status, code, title = 503, "UNAVAILABLE", "The service cannot answer right now"
 
 
+class Stopping(Unavailable):
+    """The process has been told to stop. Another one answers, or this one once it has started again."""
+
+    code, title = "STOPPING", "The service is stopping"
+
+
 def list_problems() -> list[type[Problem]]:
     """Returns every class of problem, by status and code."""
     found = {Problem}

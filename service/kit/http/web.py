@@ -50,6 +50,7 @@ from service.kit.http.problems import (
 )
 from service.kit.http.shapes import load_shape
 from service.kit.http.validation import build_body_problem, describe_error, describe_unknown
+from service.kit.http.write_queue import queue_write
 from service.kit.security.principals import Permission, build_permission
 
 LOCATED: dict[int | str, dict[str, Any]] = {
@@ -189,12 +190,16 @@ class JsonRoute(APIRoute):
 
     def __init__(self, *args: Any, **options: Any) -> None:  # noqa: ANN401
         super().__init__(*args, **options)
-        writes = self.stores and "GET" not in (self.methods or ())
-        own = build_permission(str(self.tags[0]), "write" if writes else "read")
+        own = build_permission(str(self.tags[0]), "write" if self.writes else "read")
         self.permission: Permission = self.needs or own
         self.deprecation = get_deprecation(self.endpoint)
         self.deprecated = self.deprecated or self.deprecation is not None
         self._beginning = self.path.partition("{")[0]
+
+    @property
+    def writes(self) -> bool:
+        """True if the operation changes stored data."""
+        return self.stores and "GET" not in (self.methods or ())
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
         """Matches a path, comparing the part before its first parameter first.
@@ -208,6 +213,12 @@ class JsonRoute(APIRoute):
     def get_route_handler(self) -> RouteHandler:  # type: ignore[override]
         """Returns the handler of this route for FastAPI."""
         handle: RouteHandler = super().get_route_handler()
+        if (
+            self.stores
+            and "GET" not in (self.methods or ())
+            and not inspect.iscoroutinefunction(self.endpoint)
+        ):
+            handle = queue_write(handle)
         self._query = _list_query_parameters(self.dependant)
         if self.body_field is None:
             return handle

@@ -11,6 +11,7 @@ from weakref import WeakSet
 from sqlalchemy import event, func, select
 
 from service.kit.database.engine import Database, Writer
+from service.kit.database.failures import warn_of_error
 
 _CHANNEL = "ironlaw_jobs"
 _LISTEN_SECONDS = 5.0
@@ -59,7 +60,7 @@ def listen_for_jobs(database: Database, closed: threading.Event) -> None:
         try:
             _listen_once(database, closed)
         except Exception as error:  # noqa: BLE001  # any error ends the connection; the next one is tried
-            _logger.warning("not listening for jobs: %s", type(error).__name__)
+            warn_of_error(_logger, "not listening for jobs", error)
             closed.wait(_PAUSE_SECONDS)
 
 

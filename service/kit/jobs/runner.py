@@ -17,6 +17,7 @@ from sqlalchemy.exc import InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from service.kit.database.engine import Database
+from service.kit.database.failures import warn_of_error
 from service.kit.jobs import chunks, leases, repository
 from service.kit.jobs.chunks import UNWRITABLE, ChunkOutcome, ClaimedJob, FailedChunk
 from service.kit.jobs.kinds import JobLease, RunnableJobType
@@ -113,7 +114,7 @@ class JobRunner:
             try:
                 claimed, wait = self._look_for_work()
             except Exception as error:  # noqa: BLE001  # the database recovers, an ended thread would not
-                _logger.warning("not looking for jobs: %s", type(error).__name__)
+                warn_of_error(_logger, "not looking for jobs", error)
                 self._stopping.wait(ERROR_PAUSE_SECONDS)
                 continue
             if claimed is not None:
@@ -195,7 +196,7 @@ class JobRunner:
             except LeaseLost:
                 raise
             except Exception as error:  # noqa: BLE001  # this thread continues, whatever was returned
-                _logger.warning("outcome of job %s not written: %s", claimed.row.id, type(error).__name__)
+                warn_of_error(_logger, f"outcome of job {claimed.row.id} not written", error)
                 if not isinstance(error, _UNAVAILABLE):
                     outcome = UNWRITABLE
                 self._closed.wait(ERROR_PAUSE_SECONDS)
@@ -222,7 +223,7 @@ class JobRunner:
         except LeaseLost:
             hold.ends_at = 0.0
         except Exception as error:  # noqa: BLE001  # tried again while the lease lasts
-            _logger.warning("lease of job %s not renewed: %s", claimed.row.id, type(error).__name__)
+            warn_of_error(_logger, f"lease of job {claimed.row.id} not renewed", error)
         else:
             hold.ends_at = ends_at
             hold.is_cancelled = row.cancel_requested
