@@ -7,8 +7,8 @@ from fastapi import FastAPI, Request, Response
 from pydantic_core import to_json
 
 from service import __version__
-from service.app.examples import REFERENCE_QUESTION
 from service.app.guide import is_site_built
+from service.app.reference_question import REFERENCE_QUESTION
 from service.app.settings import Settings
 from service.kit.http.html import PublicPageRoute, page_headers, page_router, prefers_page, render_template
 from service.kit.http.packed import PackedContent

@@ -190,7 +190,7 @@ def _ask_reference(address: str) -> None:
     """Asks the service the reference question over HTTP, and prints the answer."""
     import httpx  # noqa: PLC0415
 
-    from service.app.examples import REFERENCE_QUESTION  # noqa: PLC0415
+    from service.app.reference_question import REFERENCE_QUESTION  # noqa: PLC0415
     from service.cli.terminal import print_answer  # noqa: PLC0415
 
     with httpx.Client(base_url=address, timeout=5.0, trust_env=False) as client:

@@ -1,7 +1,8 @@
 """The documentation of the API: its documents, and pages that list and tell the operations."""
 
+from functools import partial
 from importlib.resources import files
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 from fastapi import FastAPI, Path, Request, Response
 from starlette.background import BackgroundTask
@@ -9,7 +10,7 @@ from starlette.background import BackgroundTask
 from service.app.documentation.audiences import Audience
 from service.app.documentation.documents import ApiDocuments
 from service.app.documentation.operations import find_operation, find_shape, list_groups
-from service.app.openapi import TAGS, build_openapi_document
+from service.app.openapi_tags import TAGS
 from service.kit.http.html import (
     PublicPageRoute,
     page_headers,
@@ -31,9 +32,15 @@ def pack_page(request: Request, page: str) -> Response:
     return PackedContent(page.encode(), _HTML).respond(request, page_headers(has_scripts=True))
 
 
+def _build_document(app: FastAPI) -> dict[str, Any]:
+    from service.app.openapi import build_openapi_document  # noqa: PLC0415  # its examples are estimates
+
+    return build_openapi_document(app)
+
+
 def add_documentation(app: FastAPI) -> None:
     """Adds the OpenAPI documents and the pages of the documentation."""
-    documents = ApiDocuments(lambda: build_openapi_document(app))
+    documents = ApiDocuments(partial(_build_document, app))
     app.openapi = documents.get  # type: ignore[method-assign]
     router = page_router(tag="documentation", route_class=PublicPageRoute)
     script = PackedContent((files(__package__) / "reader.js").read_bytes(), "text/javascript; charset=utf-8")

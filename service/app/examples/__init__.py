@@ -15,7 +15,7 @@ from service.app.examples import (
     quotes,
     webhooks,
 )
-from service.app.examples.estimates import REFERENCE_QUESTION, REFERENCE_SITE
+from service.app.reference_question import REFERENCE_QUESTION, REFERENCE_SITE
 from service.catalog.registry import RESOURCES
 
 __all__ = [

@@ -12,7 +12,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 
 class FailureKind(StrEnum):
-    """What a caller and an operator can do about a failure."""
+    """Kinds of failures, by what a caller or an operator can do about them."""
 
     AWAY = "away"
     BUSY = "busy"
