@@ -1,6 +1,5 @@
 """The documentation of the API: its documents, and pages that list and tell the operations."""
 
-from functools import partial
 from importlib.resources import files
 from typing import Annotated, Any, Final
 
@@ -32,15 +31,16 @@ def pack_page(request: Request, page: str) -> Response:
     return PackedContent(page.encode(), _HTML).respond(request, page_headers(has_scripts=True))
 
 
-def _build_document(app: FastAPI) -> dict[str, Any]:
-    from service.app.openapi import build_openapi_document  # noqa: PLC0415  # its examples are estimates
+def build_openapi_document(app: FastAPI) -> dict[str, Any]:
+    """Returns the API document."""
+    from service.app import openapi  # noqa: PLC0415  # its examples take a second to build
 
-    return build_openapi_document(app)
+    return openapi.build_openapi_document(app)
 
 
 def add_documentation(app: FastAPI) -> None:
     """Adds the OpenAPI documents and the pages of the documentation."""
-    documents = ApiDocuments(partial(_build_document, app))
+    documents = ApiDocuments(lambda: build_openapi_document(app))
     app.openapi = documents.get  # type: ignore[method-assign]
     router = page_router(tag="documentation", route_class=PublicPageRoute)
     script = PackedContent((files(__package__) / "reader.js").read_bytes(), "text/javascript; charset=utf-8")

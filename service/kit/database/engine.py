@@ -343,11 +343,9 @@ def _begin_postgresql(connection: Connection) -> None:
     if options.get("ironlaw_write"):
         # After a reader it is false, and a replica does not begin such a transaction.
         connection.connection.dbapi_connection.read_only = None  # type: ignore[union-attr]
-    is_bounded = not options.get("ironlaw_unbounded", False)
-    bounds = (
-        (STATEMENT_MILLISECONDS, _get_milliseconds_to_wait(), IDLE_MILLISECONDS) if is_bounded else (0, 0, 0)
-    )
-    connection.exec_driver_sql(_SET_BOUNDS, tuple(map(str, bounds)))
+    if not options.get("ironlaw_unbounded"):
+        bounds = STATEMENT_MILLISECONDS, _get_milliseconds_to_wait(), IDLE_MILLISECONDS
+        connection.exec_driver_sql(_SET_BOUNDS, tuple(map(str, bounds)))
 
 
 def _leave_replica(context: ExceptionContext) -> None:

@@ -26,7 +26,7 @@ class DatabaseAway(Unavailable):
 
 
 class DatabaseBusy(Unavailable):
-    """Too many writers wait for the database, or a lock or statement took too long. Nothing was stored."""
+    """Too many writers wait for the database, or a lock or statement took too long."""
 
     code, title = "DATABASE_BUSY", "The database is busy"
 
