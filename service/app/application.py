@@ -207,7 +207,7 @@ def attach_database(app: FastAPI, database: Database, settings: Settings, keyrin
     state.auth_transactions = replace(state.transactions, after_write=state.held_keys.refresh)
     state.webhooks = Webhooks.from_keyring(keyring, OutboundClient(settings.networks), settings.public_url)
     state.means = JobDependencies(writes=writes, webhooks=state.webhooks, exports=settings.audit_exports)
-    state.endings = SessionRevocations(keyring, state.held_keys.get_ended_at)
+    state.endings = SessionRevocations(keyring, state.held_keys.get_end)
     _attach_nodes(state, settings, keyring)
     state.admission = Admission(
         _build_authenticator(settings, state.held_keys, state.endings) if settings.mode == "tenant" else None,

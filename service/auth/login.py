@@ -88,7 +88,7 @@ class SignIn:
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._client = client
-        self._sealed = SealedValues(keyring.derive_key("signing in"), clock)
+        self._sealed = SealedValues(keyring.derive_key("signing in"), LOGIN_SECONDS, clock)
         self._key = keyring.derive_key("nonces and verifiers")
         self._tokens = TokenVerifier(client.issuer, fetch, clock)
         self._scope = "openid email" if client.issuer.person_claim == MAIL_CLAIM else "openid"
@@ -117,7 +117,7 @@ class SignIn:
             "code_challenge": base64.urlsafe_b64encode(challenge).decode().rstrip("="),
             "code_challenge_method": "S256",
         }
-        kept = self._sealed.seal_value([state, path], LOGIN_SECONDS)
+        kept = self._sealed.seal_value([state, path])
         return SignInAttempt(_add_query(address, asked), self.get_cookie_name(state), kept)
 
     async def get_end_address(self) -> str | None:

@@ -151,10 +151,10 @@ def list_subjects(session: Session, tenant_id: str, people: Iterable[str]) -> li
     return list(session.scalars(select(IdentityRow.subject).where(*wanted)))
 
 
-def list_ended_sessions(session: Reader, tenant_ids: Iterable[str], after: datetime) -> list[EndedSessionRow]:
-    """Returns the ended sessions of some tenants that would have lived on after a time."""
+def list_ended_sessions(session: Reader, tenant_ids: Iterable[str]) -> list[EndedSessionRow]:
+    """Returns the ended sessions of some tenants."""
     wanted = EndedSessionRow.tenant_id.in_(list(tenant_ids))
-    return list(session.scalars(select(EndedSessionRow).where(wanted, EndedSessionRow.expires_at > after)))
+    return list(session.scalars(select(EndedSessionRow).where(wanted)))
 
 
 def get_ended_session(session: Writer, tenant_id: str, ended_id: str) -> EndedSessionRow | None:
@@ -163,14 +163,15 @@ def get_ended_session(session: Writer, tenant_id: str, ended_id: str) -> EndedSe
 
 
 def store_ended_sessions(
-    session: Writer, tenant_id: str, ended_id: str, ended_at: datetime, until: datetime
+    session: Writer, tenant_id: str, ended_id: str, **values: datetime | int | None
 ) -> EndedSessionRow:
-    """Stores until a time that sessions have ended, or extends an earlier record. The tenant is locked."""
+    """Stores that sessions have ended, or updates an earlier record. The tenant is locked."""
     row = get_ended_session(session, tenant_id, ended_id)
     if row is None:
         row = EndedSessionRow(tenant_id=tenant_id, id=ended_id)
         session.add(row)
-    row.ended_at, row.expires_at = ended_at, until
+    for name, value in values.items():
+        setattr(row, name, value)
     session.flush()
     return row
 

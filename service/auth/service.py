@@ -4,7 +4,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import MISSING
 from sqlalchemy import Select
@@ -505,6 +505,14 @@ def _build_key_change(
     )
 
 
+class AccessEnd(NamedTuple):
+    """The early end of a session, or of everything of a person."""
+
+    ended_at: datetime
+    generation: int
+    """Number of times that everything of the person was ended; 1 for a session."""
+
+
 class LiveKeys:
     """The live keys and ended sessions of every tenant, in the memory of one process."""
 
@@ -514,7 +522,7 @@ class LiveKeys:
         self._revisions: dict[str, int] = {}
         self._by_tenant: dict[str, dict[str, KeyVerifier]] = {}
         self._verifiers: Mapping[str, KeyVerifier] = {}
-        self._ended: dict[str, dict[str, datetime]] = {}
+        self._ended: dict[str, dict[str, AccessEnd]] = {}
         self._used: dict[str, datetime] = {}
         self._lock = threading.Lock()
 
@@ -548,8 +556,8 @@ class LiveKeys:
         """Returns the tenants that are not disabled."""
         return sorted(self._by_tenant)
 
-    def get_ended_at(self, tenant_id: str, ended_id: str) -> datetime | None:
-        """Returns the time at which a session or a person was ended early, if it was."""
+    def get_end(self, tenant_id: str, ended_id: str) -> AccessEnd | None:
+        """Returns the early end of a session or a person, if it was ended."""
         return self._ended.get(tenant_id, {}).get(ended_id)
 
     def refresh(self) -> None:
@@ -564,8 +572,8 @@ class LiveKeys:
             ended = {name: {} if name in changed else self._ended[name] for name in open_tenants}
             for row in repository.list_live_keys(session, changed):
                 held[row.tenant_id][row.id] = _build_verifier(row)
-            for one in repository.list_ended_sessions(session, changed, now()):
-                ended[one.tenant_id][one.id] = one.ended_at
+            for one in repository.list_ended_sessions(session, changed):
+                ended[one.tenant_id][one.id] = AccessEnd(one.ended_at, one.generation or 1)
             self._by_tenant, self._ended = held, ended
             self._verifiers = {key_id: one for keys in held.values() for key_id, one in keys.items()}
             self._revisions = open_tenants

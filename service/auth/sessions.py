@@ -11,7 +11,6 @@ import re
 import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping
-from datetime import UTC, datetime
 from typing import Annotated, Any, Final, NamedTuple
 from urllib.parse import quote
 
@@ -39,6 +38,8 @@ MOST_LOGINS: Final = 4
 """Concurrent sign-ins of one browser. With a session they fit the 8 KB that proxies allow for a header."""
 LOGIN_SECONDS: Final = 600
 """Time that a person may take at the issuer."""
+_CLOCK_SKEW_SECONDS: Final = 60.0
+"""Difference of the clocks of two processes of the service."""
 _FORM_TOKEN_CHARACTERS = 32
 _SESSION = "session"
 # A path of this service that no browser takes for another host, with the query of an address that was shared.
@@ -51,16 +52,20 @@ def is_own_path(path: str) -> bool:
 
 
 class SealedValues:
-    """Values that travel through a browser unchanged, until they expire."""
+    """Values that travel through a browser unchanged, until they expire after ``seconds``.
 
-    def __init__(self, key: bytes, clock: Callable[[], float] = time.time) -> None:
+    A value that expires further ahead was sealed before the clock was set back, and has expired too.
+    """
+
+    def __init__(self, key: bytes, seconds: float, clock: Callable[[], float] = time.time) -> None:
         self._key = key
+        self._seconds = seconds
         self._clock = clock
 
-    def seal_value(self, value: object, seconds: float) -> str:
-        """Returns a text that seals ``value`` for ``seconds``."""
+    def seal_value(self, value: object) -> str:
+        """Returns a text that seals ``value``."""
         content = _encode_base64(
-            json.dumps([int(self._clock() + seconds), value], separators=(",", ":")).encode()
+            json.dumps([int(self._clock() + self._seconds), value], separators=(",", ":")).encode()
         )
         return f"{content}.{self._compute_mac(content)}"
 
@@ -70,7 +75,7 @@ class SealedValues:
         if not hmac.compare_digest(self._compute_mac(content).encode(), mac.encode()):
             return None
         ends_at, value = json.loads(base64.urlsafe_b64decode(content + "=" * (-len(content) % 4)))
-        return value if self._clock() < ends_at else None
+        return value if 0 < ends_at - self._clock() <= self._seconds + _CLOCK_SKEW_SECONDS else None
 
     def _compute_mac(self, content: str) -> str:
         return _encode_base64(hmac.digest(self._key, content.encode(), "sha256"))
@@ -140,7 +145,7 @@ class PageAuthenticator:
         endings: SessionRevocations,
     ) -> None:
         self._admission = admission
-        self._sealed = SealedValues(keyring.derive_key("browser sessions"))
+        self._sealed = SealedValues(keyring.derive_key("browser sessions"), SESSION_SECONDS)
         self._forms_key = keyring.derive_key("forms")
         self._is_open = is_open
         self._has_login = has_login
@@ -163,12 +168,12 @@ class PageAuthenticator:
         session = self._sealed.unseal_value(self.cookies.get_value(scope, _SESSION))
         if session is None:
             return None
-        session_id, began_at, subject_id, tenant_id, scopes, *rest = session
+        # The version before generations reads the time at which a session began.
+        session_id, _, subject_id, tenant_id, scopes, *rest = session
         # Sessions that began before identities were known have none.
-        person = rest[0] if rest else ""
+        person, *generations = rest or [""]
         subject = Principal(PrincipalKind.TOKEN, subject_id, tenant_id, frozenset(scopes), person)
-        began = datetime.fromtimestamp(began_at, UTC)
-        if not self._has_tenant(tenant_id) or self._endings.has_ended(subject, session_id, began):
+        if not self._has_tenant(tenant_id) or self._endings.has_ended(subject, session_id, generations):
             return None
         return PageVisitor(subject, self._compute_form_token(session_id), session_id)
 
@@ -176,16 +181,15 @@ class PageAuthenticator:
         """Refuses to sign in a disabled person, or a person of an unknown or disabled tenant."""
         if not self._has_tenant(subject.tenant_id):
             raise SignInFailed("Your tenant is not known here, or disabled")
-        if self._endings.has_ended_person(subject, now()):
+        if self._endings.is_disabled(subject):
             raise SignInFailed("You are disabled here")
 
     def begin_session(self, subject: Principal) -> str:
         """Returns the cookie header of a new session for a person who has just signed in."""
         began_at, scopes = now().timestamp(), sorted(subject.scopes)
-        session = [secrets.token_hex(16), began_at, subject.id, subject.tenant_id, scopes, subject.person]
-        return self.cookies.build_header(
-            _SESSION, self._sealed.seal_value(session, SESSION_SECONDS), SESSION_SECONDS
-        )
+        known = [secrets.token_hex(16), began_at, subject.id, subject.tenant_id, scopes, subject.person]
+        session = [*known, *self._endings.list_generations(subject)]
+        return self.cookies.build_header(_SESSION, self._sealed.seal_value(session), SESSION_SECONDS)
 
     def build_removal_cookie(self) -> str:
         """Returns the header that removes the session cookie from one browser. Copies are unaffected."""

@@ -75,7 +75,7 @@ class IdentityRow(Base):
 
 
 class EndedSessionRow(Base):
-    """A browser session that was ended early, or everything of a person that began until then.
+    """A browser session that was ended early, or everything of a person that began before.
 
     The id does not name the person.
     """
@@ -84,9 +84,13 @@ class EndedSessionRow(Base):
 
     tenant_id: Mapped[str] = mapped_column(String(100), primary_key=True)
     id: Mapped[str] = mapped_column(String(100), primary_key=True)
+    generation: Mapped[int | None] = mapped_column(BigInteger)
+    """Number of times that everything of the person was ended. Absent for one session, and for persons who
+    were last ended before the column existed; that is their first generation.
+    """
     ended_at: Mapped[datetime] = mapped_column(UtcDateTime)
     expires_at: Mapped[datetime] = mapped_column(UtcDateTime, index=True)
-    """Time by which every session of the record has ended by itself."""
+    """Time by which the session has ended by itself. Far in the future for a person."""
 
 
 class InstallationRow(Base):

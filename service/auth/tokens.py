@@ -37,6 +37,6 @@ class Authenticator:
         subject = Principal(
             PrincipalKind.TOKEN, claims.subject_id, claims.tenant_id, claims.scopes, claims.person
         )
-        if self._endings.has_ended_person(subject, datetime.fromtimestamp(claims.issued_at, UTC)):
+        if self._endings.has_ended_token(subject, datetime.fromtimestamp(claims.issued_at, UTC)):
             raise build_unauthorized("The token was ended with all sessions of its person")
         return subject

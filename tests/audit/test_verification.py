@@ -32,6 +32,7 @@ from service.policies.tables import ApprovalPolicyRow
 from service.webhooks.tables import WebhookRow
 from tests.applications import MEANS, TENANT, attach, bearing
 from tests.approvals.deciding import Actor, policy, step
+from tests.approvals.reading import Reader
 from tests.nodes.hosts import Host, token
 from tests.working import do_all
 
@@ -398,7 +399,12 @@ class TestOlderDatabases:
 
 
 @pytest.mark.usefixtures("filled")
-def test_what_has_reached_its_age_is_recorded_when_it_goes(record, monkeypatch):
+def test_what_has_reached_its_age_is_recorded_when_it_goes(record, callers, monkeypatch):
+    reader = Reader(callers.client, "ada")
+    assert reader.send("/logout", {"form_token": reader.form_token()}).status_code == 200
+    of_sessions = select(EndedSessionRow.id).where(EndedSessionRow.generation.is_(None))
+    with record.database.open_reader() as session:
+        assert len(session.scalars(of_sessions).all()) == 1
     later = now() + timedelta(days=500)
     monkeypatch.setattr("service.auth.session_revocation.now", lambda: later)
     jobs = {kind.name: kind for kind in list_kinds(MEANS)}
@@ -408,7 +414,7 @@ def test_what_has_reached_its_age_is_recorded_when_it_goes(record, monkeypatch):
         )
     do_all(record.database, jobs["ended-sessions.expire"])
     with record.database.open_reader() as session:
-        assert session.scalars(select(EndedSessionRow)).all() == []
+        assert session.scalars(of_sessions).all() == []
     assert record.by_api()["valid"], record.by_api()
 
 

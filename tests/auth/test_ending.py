@@ -7,9 +7,10 @@ from sqlalchemy import select
 
 from service.auth import session_revocation
 from service.auth.service import ApiKeys, LiveKeys
-from service.auth.session_revocation import PERSON_ENDED, SESSION_SECONDS, delete_expired
+from service.auth.session_revocation import SESSION_SECONDS, delete_expired
 from service.auth.tables import EndedSessionRow
 from service.kit.clock import now
+from service.kit.security.principals import Principal, PrincipalKind
 from tests.applications import KEYRING, bearing
 from tests.approvals.reading import Reader
 
@@ -53,6 +54,34 @@ def test_ended_twice_the_later_time_counts(callers, admin):
     assert not reads(ada)
 
 
+def test_no_clock_decides_which_sessions_have_ended(callers, admin, ada, monkeypatch):
+    visitors = callers.client.app.state.visitors
+    ahead = lambda: now() + timedelta(seconds=30)  # noqa: E731
+    monkeypatch.setattr("service.auth.sessions.now", ahead)
+    begun_ahead = Reader(callers.client, "ada")
+    end(callers, admin)
+    assert not reads(begun_ahead)
+    monkeypatch.undo()
+    monkeypatch.setattr(session_revocation, "now", ahead)
+    end(callers, admin)
+    monkeypatch.undo()
+    visitors.check_may_begin(Principal(PrincipalKind.TOKEN, "ada", "default", frozenset()))
+    assert not reads(ada)
+    assert reads(Reader(callers.client, "ada"))
+
+
+def test_a_session_of_the_version_before_ends_too(callers, admin):
+    """It has no generation."""
+    visitors = callers.client.app.state.visitors
+    old = Reader(callers.client, "ada")
+    sealed = visitors._sealed.seal_value(["a" * 32, now().timestamp(), "ada", "default", [], ""])
+    old.headers["Cookie"] = f"ironlaw-session={sealed}"
+    status = old.get("/approvals").status_code
+    assert status != 401
+    end(callers, admin)
+    assert old.get("/approvals").status_code == 401
+
+
 def test_only_asked_nothing_ends(callers, admin, ada):
     told = end(callers, admin, params={"validate_only": "true"}).json()
     assert reads(ada)
@@ -87,23 +116,23 @@ def test_another_process_knows_at_its_next_look(callers, admin, database):
     other = LiveKeys(database, ApiKeys.from_keyring(KEYRING))
     other.refresh()
     ended_id = end(callers, admin).json()["id"]
-    assert other.get_ended_at("default", ended_id) is None
+    assert other.get_end("default", ended_id) is None
     other.refresh()
-    assert other.get_ended_at("default", ended_id)
+    assert other.get_end("default", ended_id)
     callers.key("models:read")
     other.refresh()
-    assert other.get_ended_at("default", ended_id), "another change of the tenant does not revive it"
+    assert other.get_end("default", ended_id), "another change of the tenant does not revive it"
 
 
 def test_what_says_nothing_any_more_goes(callers, admin, ada, database, monkeypatch):
     ada.send("/logout", {"form_token": ada.form_token()})
     end(callers, admin)
     hour, minute = timedelta(seconds=SESSION_SECONDS), timedelta(minutes=1)
-    # A session goes after an hour, all of a person once no token of theirs can live.
-    for passed, gone in ((hour - minute, 0), (hour + minute, 1), (PERSON_ENDED + minute, 2)):
+    # A session goes after an hour. What was ended of a person stays, and with it the generation.
+    for passed, gone in ((hour - minute, 0), (hour + minute, 1), (timedelta(days=4000), 0)):
         later = now() + passed
         monkeypatch.setattr(session_revocation, "now", lambda later=later: later)
         with database.open_writer() as session:
             assert len(delete_expired(session)) == gone
     with database.open_reader() as session:
-        assert session.scalars(select(EndedSessionRow)).all() == []
+        assert session.scalars(select(EndedSessionRow.generation)).all() == [1, 1]

@@ -603,7 +603,7 @@ class TestACrowd:
         assert kinds[SignInFailed] >= auth_login._MOST_EXCHANGES
 
     def test_from_one_address_is_limited(self, people, app, monkeypatch):
-        monkeypatch.setattr("service.kit.http.admission.time.time", lambda: 1_000_000.0)
+        monkeypatch.setattr("service.kit.http.admission.time.monotonic", lambda: 1_000_000.0)
         monkeypatch.setattr(app.state.admission, "_sign_ins", RateLimit(3))
         statuses = [people.client.get(path) for path in ("/login", "/login/callback", "/signed-out")]
         assert [each.status_code for each in statuses] == [303, 400, 200]
@@ -639,16 +639,20 @@ class Hanging(Provider):
 
 def test_sealed_values_are_of_one_key_and_time():
     now = 1000.0
-    sealed = SealedValues(KEYRING.derive_key("one"), lambda: now)
-    text = sealed.seal_value(["a", {"b": 1}], 10)
+    sealed = SealedValues(KEYRING.derive_key("one"), 10, lambda: now)
+    text = sealed.seal_value(["a", {"b": 1}])
     assert sealed.unseal_value(text) == ["a", {"b": 1}]
     letters = string.ascii_letters + string.digits + "-_.="
     for place, letter in itertools.product(range(len(text)), letters):
         if letter != text[place]:
             assert sealed.unseal_value(text[:place] + letter + text[place + 1 :]) is None
-    assert SealedValues(KEYRING.derive_key("two"), lambda: now).unseal_value(text) is None
+    assert SealedValues(KEYRING.derive_key("two"), 10, lambda: now).unseal_value(text) is None
     now = 1010.0
     assert sealed.unseal_value(text) is None
+    now = 939.0
+    assert sealed.unseal_value(text) is None, "the clock was set back by more than clocks differ"
+    now = 940.0
+    assert sealed.unseal_value(text)
     for wrong in ("", ".", "a", "é.é", f"{text}=", f"{text}."):
         assert sealed.unseal_value(wrong) is None
 

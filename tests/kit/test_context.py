@@ -3,6 +3,7 @@
 import asyncio
 import io
 import json
+from types import SimpleNamespace
 
 import httpx
 import pytest
@@ -10,8 +11,10 @@ from fastapi import FastAPI, Request
 from prometheus_client import REGISTRY
 
 from service.app.application import create_app
+from service.kit.http import admission
 from service.kit.http.admission import REFUSALS_PER_MINUTE, Admission, build_unauthorized
 from service.kit.http.context import RequestContext
+from service.kit.http.problems import TooManyRequests
 from service.kit.http.web import add_routes, api_router, install_problem_handlers
 from service.kit.logs import configure_logs
 from service.kit.security.principals import Principal, PrincipalKind
@@ -87,6 +90,16 @@ class TestRateLimit:
         for _ in range(LIMIT):
             as_caller(app, "ann")
         assert as_caller(app, "bob").status_code == 200
+
+    @pytest.mark.parametrize("step_seconds", [3600, -3600])
+    def test_a_clock_that_is_set_gives_nothing_back(self, monkeypatch, step_seconds):
+        time = SimpleNamespace(time=lambda: 1_700_000_000.0, monotonic=lambda: 100.0)
+        monkeypatch.setattr(admission, "time", time)
+        limit = admission.RateLimit(1)
+        limit.count_request("ann")
+        time.time = lambda: 1_700_000_000.0 + step_seconds
+        with pytest.raises(TooManyRequests):
+            limit.count_request("ann")
 
     def test_guessing_is_limited_by_address(self):
         app = application()

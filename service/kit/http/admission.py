@@ -22,7 +22,7 @@ SLOW_DOWN = "There were too many requests from this caller in this minute"
 
 
 class RateLimit:
-    """Requests of each caller in windows of one minute, counted by this process.
+    """Requests of each caller in windows of one minute, counted by this process on a clock that is never set.
 
     This is own code because the library that was tried starts a thread to forget old windows, three quarters
     of the time of an estimate in a profile. Here all windows end together, and their counts are dropped at
@@ -37,7 +37,7 @@ class RateLimit:
 
     def count_request(self, *caller: str) -> list[tuple[bytes, bytes]]:
         """Counts a request and returns its rate limit headers, or raises :class:`TooManyRequests`."""
-        window, passed = divmod(int(time.time()), _WINDOW_SECONDS)
+        window, passed = divmod(int(time.monotonic()), _WINDOW_SECONDS)
         if window != self._window:
             self._window, self._counts = window, {}
         used = self._counts[caller] = self._counts.get(caller, 0) + 1
