@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, and_, func, or_, select
+from sqlalchemy import ColumnElement, and_, func, or_, select, update
 from sqlalchemy.orm import Session, undefer
 
 from service.benchmarks.tables import BenchmarkResultRow, BenchmarkRunRow
@@ -76,6 +76,37 @@ def insert_result(session: Writer, values: Mapping[str, Any]) -> BenchmarkResult
     if stored is None:
         raise LookupError("the result was neither inserted here nor by the transaction that was waited for")
     return stored
+
+
+def list_reported_benchmarks(session: Session, tenant_id: str, run_id: str, fencing_token: int) -> set[str]:
+    """Returns the benchmarks of which an attempt has handed in a result."""
+    found = select(BenchmarkResultRow.benchmark).where(
+        BenchmarkResultRow.tenant_id == tenant_id,
+        BenchmarkResultRow.run_id == run_id,
+        BenchmarkResultRow.fencing_token == fencing_token,
+        BenchmarkResultRow.lease != "unknown",
+    )
+    return set(session.scalars(found.distinct()))
+
+
+def count_attempt(session: Writer, tenant_id: str, run_id: str, fencing_token: int) -> None:
+    """Makes the results of one attempt of a run current, and those of the others late."""
+    is_late = (BenchmarkResultRow.fencing_token == fencing_token, BenchmarkResultRow.lease == "late")
+    _set_standing(session, tenant_id, run_id, "current", *is_late)
+    set_aside_attempts(session, tenant_id, run_id, fencing_token)
+
+
+def set_aside_attempts(session: Writer, tenant_id: str, run_id: str, fencing_token: int) -> None:
+    """Makes the results of every attempt of a run but one late."""
+    is_current = (BenchmarkResultRow.fencing_token != fencing_token, BenchmarkResultRow.lease == "current")
+    _set_standing(session, tenant_id, run_id, "late", *is_current)
+
+
+def _set_standing(
+    session: Writer, tenant_id: str, run_id: str, standing: str, *conditions: ColumnElement[bool]
+) -> None:
+    own = (BenchmarkResultRow.tenant_id == tenant_id, BenchmarkResultRow.run_id == run_id)
+    session.execute(update(BenchmarkResultRow).where(*own, *conditions).values(lease=standing))
 
 
 def _find_conflicting_id(session: Writer, values: Mapping[str, Any]) -> str:

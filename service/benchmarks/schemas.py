@@ -279,7 +279,8 @@ class BenchmarkResult(StrictModel):
     repeat: Integer
     """Number of the repeat, counted from 1."""
     lease: ResultLeaseStanding
-    """Standing of the lease when the result came; only a result under a `current` lease counts."""
+    """Standing of the attempt: `current` if it counts for its run, `late` if its lease had ended when the
+    result came or another attempt counts, `unknown` if it was not granted."""
     conflicts_with: Uuid | MISSING = MISSING
     """Result that came first for the same repeat of the same attempt; this one does not count."""
     is_counted: bool
@@ -353,7 +354,7 @@ class ResultFilter(BaseModel):
     status: Annotated[list[BenchmarkResultStatus], Field(max_length=4)] = []
     """Statuses of the measurements."""
     lease: Annotated[list[ResultLeaseStanding], Field(max_length=3)] = []
-    """Standings of the lease when the result came."""
+    """Standings of the attempt."""
     verdict: Annotated[list[ResultVerdict], Field(max_length=4)] = []
     """Verdicts of the validation."""
 

@@ -3,6 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 from typing import Any
 from uuid import uuid4
 
@@ -272,7 +273,9 @@ def keep(
         "received_at": leases.get_database_time(),
     }
     row = repository.insert_result(session, {n: value for n, value in found.items() if value is not None})
-    if row.lease != "current":
+    if row.lease == "current":
+        repository.set_aside_attempts(session, node.tenant_id, row.run_id, row.fencing_token)
+    else:
         # The run may have been validated long ago, or may never be.
         validation.enqueue_validation(session, node.tenant_id, row.run_id, because=row.id)
     if row.content_sha256 != values["content_sha256"]:
@@ -324,8 +327,13 @@ def _resolve_hardware(
 def complete_lease(
     session: Writer, node: Principal, lease_id: str, completion: LeaseCompletionRequest
 ) -> LeaseCompletion:
-    """Ends a lease if every result that its node names is stored; otherwise writes nothing."""
-    completed = nodes.complete_lease(session, node, lease_id, completion)
+    """Ends a lease if every result that its node names is stored; otherwise writes nothing.
+
+    Once that ends the run, the results of this attempt alone count.
+    """
+    token = completion.fencing_token
+    is_whole = partial(_is_whole, session, node.tenant_id, lease_id, token)
+    completed = nodes.complete_lease(session, node, lease_id, completion, is_whole=is_whole)
     digests = {named.content_sha256 for named in completion.results}
     stored = repository.list_stored_ids(session, node.tenant_id, digests)
     missing = [
@@ -335,8 +343,20 @@ def complete_lease(
     ]
     if missing:
         raise ResultsMissing("", *missing[:ERROR_LIMIT])
-    validation.enqueue_validation(session, node.tenant_id, lease_id, because=str(completion.fencing_token))
+    if completed.state != leases.WAITING:
+        repository.count_attempt(session, node.tenant_id, lease_id, token)
+    # Results that came late were validated as such.
+    validation.enqueue_validation(session, node.tenant_id, lease_id, because=str(token), again=True)
     return completed
+
+
+def _is_whole(session: Writer, tenant_id: str, run_id: str, fencing_token: int) -> bool:
+    """Returns true if an attempt has handed in a result of every benchmark of its run."""
+    run = repository.get_run(session, tenant_id, run_id)
+    if run is None:
+        return False
+    asked = {benchmark.name for benchmark in BenchmarkSuite.model_validate(run.suite).benchmarks}
+    return asked <= repository.list_reported_benchmarks(session, tenant_id, run_id, fencing_token)
 
 
 def list_missing_results(session: Session, node: Principal, digests: Sequence[str]) -> list[str]:

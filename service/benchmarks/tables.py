@@ -37,7 +37,9 @@ class BenchmarkRunRow(Base):
 
 
 class BenchmarkResultRow(Base):
-    """One result as its node sent it, and the values that the service computed from it. Never changed.
+    """One result as its node sent it, and the values that the service computed from it.
+
+    Nothing but ``lease`` is ever changed: one attempt of a run counts, and its results alone are current.
 
     The first payload for a repeat of an attempt holds its place; another one names it in ``conflicts_with``.
     A result that was not measured under a lease of its run takes no place, so that it cannot displace one

@@ -5,7 +5,7 @@ it. Locks are taken in the order node, lease.
 """
 
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Literal, NamedTuple
 
@@ -34,7 +34,9 @@ from service.nodes.tables import (
     CANCELLED,
     COMPLETED,
     DEAD,
+    DRAINING,
     FAILED,
+    LOST,
     LeaseGrantRow,
     LeaseRow,
 )
@@ -214,11 +216,17 @@ def renew_lease(
 
 
 def complete_lease(
-    session: Writer, node: Principal, lease_id: str, completion: LeaseCompletionRequest
+    session: Writer,
+    node: Principal,
+    lease_id: str,
+    completion: LeaseCompletionRequest,
+    *,
+    is_whole: Callable[[], bool],
 ) -> LeaseCompletion:
     """Ends a lease with the outcome of its holder.
 
-    Repeating it under the same token returns the same answer.
+    Repeating it under the same token returns the same answer. An attempt whose lease has lapsed completes its
+    run as well, if the run is open and ``is_whole`` says that every result of the attempt has come.
     """
     held = RowLease(lease_id, completion.fencing_token)
     reason = None if completion.reason is MISSING else completion.reason
@@ -227,7 +235,7 @@ def complete_lease(
     try:
         row = leases.write_row(session, LeaseRow, held, *_build_owner_conditions(node), **values)
     except LeaseLost:
-        return _find_completion(session, node, held, completion)
+        return _complete_late(session, node, held, completion, values=values, is_whole=is_whole)
     state = _resolve_state(session, row, completion)
     if state == WAITING:
         leases.release_row(session, LeaseRow, held, delay=RELEASED_SECONDS, node_id=None)
@@ -253,13 +261,37 @@ def _resolve_state(session: Writer, row: LeaseRow, completion: LeaseCompletionRe
             return DEAD if row.attempt >= MOST_ATTEMPTS else WAITING
 
 
-def _find_completion(
-    session: Writer, node: Principal, held: RowLease, completion: LeaseCompletionRequest
+def _complete_late(
+    session: Writer,
+    node: Principal,
+    held: RowLease,
+    completion: LeaseCompletionRequest,
+    *,
+    values: Mapping[str, Any],
+    is_whole: Callable[[], bool],
 ) -> LeaseCompletion:
+    """Returns the answer of an earlier completion, or completes an open run by an attempt that had lapsed.
+
+    Whoever holds the run meanwhile loses it, so that one attempt alone counts.
+    """
+    holder = repository.get_node(session, node.tenant_id, node.id)
+    row = repository.lock_lease(session, node.tenant_id, held.id)
     grant = repository.get_grant(session, held, node.tenant_id, node.id)
-    if grant is None or grant.outcome != completion.outcome:
+    if holder is None or row is None or grant is None:
         raise _build_stale_error(session, node, held.id)
-    return LeaseCompletion.model_validate({"state": grant.state_after})
+    if grant.outcome == completion.outcome:
+        return LeaseCompletion.model_validate({"state": grant.state_after})
+    is_late = (grant.outcome, completion.outcome) == (LOST, COMPLETED) and holder.state in (ACTIVE, DRAINING)
+    if not is_late or row.state in _FINAL or not is_whole():
+        raise _build_stale_error(session, node, held.id)
+    ended = {"node_id": node.id, "begun_at": grant.granted_at, **values}
+    if row.state == RUNNING:
+        _end_lease(session, row, "superseded", COMPLETED, **ended)
+    else:
+        repository.end_waiting_lease(session, row, COMPLETED, **ended)
+    grant.outcome = grant.state_after = COMPLETED
+    session.flush()
+    return LeaseCompletion.model_validate({"state": COMPLETED})
 
 
 def _compute_overrun_seconds(session: Writer, row: LeaseRow) -> float:
@@ -300,13 +332,13 @@ def _mark_lost(session: Writer, row: LeaseRow) -> None:
     is_poison = row.lost_by is not None and row.lost_by != row.node_id
     counted = {"losses": losses, "lost_by": row.node_id}
     if row.cancel_requested:
-        _end_lease(session, row, "lost", CANCELLED, **counted)
+        _end_lease(session, row, LOST, CANCELLED, **counted)
     elif is_poison:
-        _end_lease(session, row, "lost", DEAD, reason="LOST_ON_TWO_NODES", **counted)
+        _end_lease(session, row, LOST, DEAD, reason="LOST_ON_TWO_NODES", **counted)
     elif losses >= MOST_LOSSES or row.attempt >= MOST_ATTEMPTS:
-        _end_lease(session, row, "lost", DEAD, reason="ATTEMPTS_SPENT", **counted)
+        _end_lease(session, row, LOST, DEAD, reason="ATTEMPTS_SPENT", **counted)
     else:
-        _end_lease(session, row, "lost", WAITING, reason="LEASE_LOST", **counted)
+        _end_lease(session, row, LOST, WAITING, reason="LEASE_LOST", **counted)
 
 
 def withdraw_lease(session: Writer, node_id: str) -> None:

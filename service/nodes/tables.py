@@ -24,6 +24,9 @@ FAILED = "failed"
 CANCELLED = "cancelled"
 DEAD = "dead"
 
+LOST = "lost"
+"""Outcome of a grant whose lease has lapsed."""
+
 _IS_RUNNING = text(f"state = '{RUNNING}'")
 _IS_NOT_REVOKED = text(f"state != '{REVOKED}'")
 
@@ -185,5 +188,7 @@ class LeaseGrantRow(Base):
     granted_at: Mapped[datetime] = mapped_column(UtcDateTime)
     ended_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
     outcome: Mapped[str | None] = mapped_column(String(20))
-    """Outcome that the node reported, or ``lost``, or ``withdrawn`` by an operator."""
+    """Outcome that the node reported, or ``lost``, ``withdrawn`` by an operator, or ``superseded`` by an
+    earlier attempt that has completed the run after all.
+    """
     state_after: Mapped[str | None] = mapped_column(String(20))

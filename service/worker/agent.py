@@ -9,6 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
+import httpx
+
 from service.protocol.base import Code
 from service.protocol.canonical import compute_digest
 from service.protocol.leases import (
@@ -24,7 +26,7 @@ from service.worker.availability import Availability
 from service.worker.client import NoAnswer, RequestRefused, Unauthorized
 from service.worker.errors import WorkerError
 from service.worker.heartbeat import HeartbeatSender
-from service.worker.hold import CANCELLED, LOST, STALE_LEASE, LeaseHolder
+from service.worker.hold import CANCELLED, LEASE_EXPIRED, LOST, STALE_LEASE, LeaseHolder
 from service.worker.ids import generate_hex_128
 from service.worker.interrupt import Interrupted, InterruptSignal
 from service.worker.process import ChildProcesses
@@ -39,6 +41,8 @@ from service.worker.uploader import ResultUploader
 WORKER_STOPPED, WORKER_RESTARTED = "WORKER_STOPPED", "WORKER_RESTARTED"
 RESULTS_MISSING, INVENTORY_UNKNOWN = "RESULTS_MISSING", "INVENTORY_UNKNOWN"
 """Problem codes of the service that require an action of the worker."""
+REFUSED = "stopped: the service refuses this node's credential; results that it lacks stay in the spool"
+TOO_NEW = "the service does not read this worker's claims; it may be older than the worker: upgrade it first"
 RELEASE_SECONDS = 3.0
 """Seconds of the grace period that are reserved for releasing the lease."""
 LOOK_SECONDS = 5.0
@@ -94,7 +98,8 @@ class Agent:
         """Works until asked to stop.
 
         Raises:
-            WorkerError: The devices of this host cannot be listed.
+            WorkerError: The devices of this host cannot be listed, or the service refuses the credential of a
+                worker that ends after one run.
         """
         self._board.update_status(node=f"{self._node.node_id} ({self._node.device})")
         left = self._spool.recover()
@@ -111,6 +116,8 @@ class Agent:
         try:
             while not self._stopping.is_set():
                 self._poll_once(heart)
+                if self._options.is_once and not self._gate.is_open:
+                    raise WorkerError(REFUSED)
         finally:
             self._gate.ended.set()
             heart.trigger_heartbeat()
@@ -198,6 +205,8 @@ class Agent:
                 _logger.warning("the inventory was not accepted: %s", again)
             else:
                 return
+        if error.status == httpx.codes.UNPROCESSABLE_ENTITY:
+            self._board.update_status(notice=TOO_NEW)
         _logger.warning("no work was claimed: %s", error)
         self._stopping.wait(self._backoff.compute_wait_seconds(error.retry_after_seconds))
 
@@ -346,9 +355,13 @@ class Agent:
         return True
 
     def _complete_lease(self, hold: LeaseHolder, ending: RunEnding, kept: list[SpoolEntry]) -> None:
-        """Reports the outcome, once the service has all results of the run or the grace period is over."""
+        """Reports the outcome, once the service has all results of the run or the grace period is over.
+
+        A suite that was finished in time completes its run even if the service comes back too late for the
+        lease.
+        """
         backoff = Backoff()
-        while hold.lost is None:
+        while hold.lost is None or (hold.lost == LEASE_EXPIRED and self._gate.is_open):
             is_last = time.monotonic() >= self._stop_by
             if not self._save_results(kept):
                 time.sleep(self._limit_wait(backoff.compute_wait_seconds()))

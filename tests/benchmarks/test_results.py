@@ -20,6 +20,7 @@ from tests.applications import content_digest
 from tests.benchmarks.conftest import QUOTA, refusal
 from tests.benchmarks.records import COPY, GEMM, POWER, SUITE, uuid
 from tests.clocks import Clock, unset
+from tests.nodes.fleet import settle
 
 
 @pytest.fixture
@@ -37,6 +38,16 @@ def rows(nodes):
 
 def shown(nodes, result):
     return nodes.get(f"/v1/benchmark-results/{result.result_id}")
+
+
+def standing_of(nodes, result):
+    found = shown(nodes, result)
+    return found["lease"], found["is_counted"]
+
+
+def rules_of(nodes, *results):
+    """The rules that results do not meet."""
+    return {one["rule"] for each in results for one in shown(nodes, each)["validation"]["findings"]}
 
 
 class TestKept:
@@ -206,14 +217,56 @@ class TestLeases:
         assert (shown(nodes, result)["lease"], shown(nodes, result)["is_counted"]) == ("unknown", False)
 
     def test_a_run_shows_the_figures_of_its_last_attempt_alone(self, nodes, lease):
-        for number in (1, 2, 3):
-            nodes.reported(number, "a", lease, repeat=number, samples=[1_000_000] * 5)
+        lost = [
+            nodes.reported(number, "a", lease, repeat=number, samples=[1_000_000] * 5) for number in (1, 2, 3)
+        ]
         nodes.lose(lease)
         nodes.node("b")
         again = nodes.claim("b")
+        assert [standing_of(nodes, each) for each in lost] == [("current", True)] * 3
         nodes.reported(4, "b", again, samples=[2_000_000] * 5)
+        assert [standing_of(nodes, each) for each in lost] == [("late", False)] * 3
         (figure,) = nodes.get(f"/v1/benchmark-runs/{lease.id}")["figures"]
         assert (figure["repeats"], figure["value"]) == (1, pytest.approx(2 * 512**3 / 0.002))
+
+    @pytest.mark.parametrize("is_taken", [False, True])
+    def test_an_attempt_that_lapsed_completes_its_run_and_counts_alone(self, nodes, lease, is_taken):
+        named = ((1, GEMM), (2, COPY))
+        whole = [nodes.measured(number, "a", lease, benchmark=name) for number, name in named]
+        whole.append(nodes.measured(3, "a", lease, benchmark=POWER, readings=[90.0]))
+        nodes.lose(lease)
+        settle(nodes.database)
+        if is_taken:
+            nodes.node("b")
+            again = nodes.claim("b")
+            second = nodes.reported(9, "b", again)
+        for each in whole:
+            assert nodes.complete("a", lease).json()["code"] == "STALE_LEASE", "a benchmark is not there yet"
+            assert nodes.put("a", each).json()["lease"] == "late"
+        nodes.validate()
+        assert "envelope.late" in rules_of(nodes, *whole)
+        assert nodes.complete("a", lease, *whole).json() == {"state": "completed"}
+        assert [standing_of(nodes, each) for each in whole] == [("current", True)] * 3
+        nodes.validate()
+        assert "envelope.late" not in rules_of(nodes, *whole)
+        run = nodes.get(f"/v1/benchmark-runs/{lease.id}")
+        assert (run["state"], run["node_id"]) == ("completed", nodes.subjects["a"].id)
+        if is_taken:
+            assert standing_of(nodes, second) == ("late", False)
+            assert nodes.complete("b", again, second).json()["code"] == "STALE_LEASE"
+        assert nodes.complete("a", lease, *whole).json() == {"state": "completed"}, "asked again"
+
+    def test_one_that_lapsed_does_not_complete_a_run_that_another_has_completed(self, nodes, lease):
+        first = nodes.measured(1, "a", lease)
+        nodes.lose(lease)
+        nodes.node("b")
+        again = nodes.claim("b")
+        second = nodes.reported(2, "b", again)
+        assert nodes.complete("b", again, second).status_code == 200
+        nodes.put("a", first)
+        assert nodes.complete("a", lease, first).json()["code"] == "STALE_LEASE"
+        assert nodes.get(f"/v1/benchmark-runs/{lease.id}")["node_id"] == "b"
+        assert (standing_of(nodes, first), standing_of(nodes, second)) == (("late", False), ("current", True))
 
 
 class TestRefused:

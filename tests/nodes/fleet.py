@@ -90,10 +90,11 @@ def renew(database, node, lease, **members):
         return leases.renew_lease(session, node, lease.id, renewal)
 
 
-def complete(database, node, lease, outcome="completed", **members):
+def complete(database, node, lease, outcome="completed", *, is_whole=False, **members):
     completion = LeaseCompletionRequest(fencing_token=lease.fencing_token, outcome=outcome, **members)
     with database.open_writer() as session:
-        return leases.complete_lease(session, node, lease.id, completion).state
+        ended = leases.complete_lease(session, node, lease.id, completion, is_whole=lambda: is_whole)
+        return ended.state
 
 
 def cancel(database, run_id, tenant="default"):

@@ -83,7 +83,7 @@ class Machine(RuleBasedStateMachine):
         for node in NODES:
             add_node(database, node)
         self.states = dict.fromkeys(NODES, "active")
-        self.runs, self.tokens, self.answers = {}, {}, {}
+        self.runs, self.tokens, self.answers, self.lapsed = {}, {}, {}, set()
 
     @property
     def now(self):
@@ -96,6 +96,7 @@ class Machine(RuleBasedStateMachine):
         for run_id, run in self.runs.items():
             if run.state == "running" and run.due_at <= self.now:
                 self.runs[run_id] = self.lost(run)
+                self.lapsed.add((run_id, run.token))
 
     def lost(self, run):
         losses = run.losses + 1
@@ -121,6 +122,12 @@ class Machine(RuleBasedStateMachine):
     def is_current(self, held):
         run = self.runs[held.lease.id]
         return (run.state, run.holder, run.token) == ("running", held.node, held.lease.fencing_token)
+
+    def may_complete_late(self, held):
+        """Whether the lease of an attempt lapsed, nobody has completed the run and its node works."""
+        is_lapsed = (held.lease.id, held.lease.fencing_token) in self.lapsed
+        is_open = self.runs[held.lease.id].state not in FINAL
+        return is_lapsed and is_open and self.states[held.node] in ("active", "draining")
 
     # What happens
 
@@ -198,16 +205,24 @@ class Machine(RuleBasedStateMachine):
         assert renew(self.database, subject(held.node), held.lease).cancel == (run.is_cancelled or over > 0)
         self.runs[held.lease.id] = replace(run, due_at=self.now + HELD_SECONDS)
 
-    @rule(held=held, outcome=st.sampled_from(["completed", "failed", "released", "cancelled"]))
-    def complete(self, held, outcome):
+    @rule(
+        held=held,
+        outcome=st.sampled_from(["completed", "failed", "released", "cancelled"]),
+        is_whole=st.booleans(),
+    )
+    def complete(self, held, outcome, is_whole):
         run, grant = self.runs[held.lease.id], (held.lease.id, held.lease.fencing_token)
         if not self.is_current(held):
             if self.answers.get(grant, ("",))[0] == outcome:
                 said = complete(self.database, subject(held.node), held.lease, outcome)
                 assert said == self.answers[grant][1]
+            elif outcome == "completed" and is_whole and self.may_complete_late(held):
+                assert complete(self.database, subject(held.node), held.lease, is_whole=True) == "completed"
+                self.answers[grant] = ("completed", "completed")
+                self.runs[held.lease.id] = replace(run, state="completed", token=run.token + 1)
             else:
                 with pytest.raises(StaleLease):
-                    complete(self.database, subject(held.node), held.lease, outcome)
+                    complete(self.database, subject(held.node), held.lease, outcome, is_whole=is_whole)
             return
         state = {"completed": "completed", "failed": "failed"}.get(outcome)
         if outcome == "cancelled":
@@ -215,7 +230,7 @@ class Machine(RuleBasedStateMachine):
             state = "failed" if is_overrun else "cancelled"
         elif outcome == "released":
             state = "cancelled" if run.is_cancelled else "waiting"
-        assert complete(self.database, subject(held.node), held.lease, outcome) == state
+        assert complete(self.database, subject(held.node), held.lease, outcome, is_whole=is_whole) == state
         self.answers[grant] = (outcome, state)
         after = {"state": state}
         if state == "waiting":
@@ -324,6 +339,12 @@ class Machine(RuleBasedStateMachine):
             assert len(own) == len({grant.fencing_token for grant in own}) == row.attempt
             still = [grant for grant in own if grant.outcome is None]
             assert len(still) == (row.state == "running")
+
+    @invariant()
+    def one_attempt_completes_a_run(self):
+        for run_id, row in stored(self.database).items():
+            outcomes = [grant.outcome for grant in grants(self.database, run_id)]
+            assert outcomes.count("completed") == (row.state == "completed")
 
     @rule(held=held)
     def a_result_is_what_its_lease_is(self, held):

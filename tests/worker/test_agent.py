@@ -25,7 +25,7 @@ from service.worker.status import WorkerStatus
 from service.worker.task import RepeatTask
 from tests.waiting import until
 from tests.worker.fake import ADDRESS, NODE_ID, FakeService, problem, secret
-from tests.worker.records import INVENTORY, failed, measured, suite
+from tests.worker.records import INVENTORY, failed, measured, suite, task
 
 
 class Stand:
@@ -393,6 +393,24 @@ class TestNetwork:
         assert len(service.results) == 4
         assert len(service.completions[0].results) == 4
 
+    def test_a_suite_that_ended_in_time_completes_its_run_once_the_service_is_back(
+        self, host, service, caplog
+    ):
+        service.waiting, service.lease_seconds, service.renew_seconds = 1, 0.3, 0.1
+        operations = ("results", "run-1:renew", "run-1:complete", f"{NODE_ID}:heartbeat")
+
+        def go_away(task, _):
+            service.faults |= {name: [httpx.ConnectError("away")] * 10_000 for name in operations}
+            return host.children.measure(task)
+
+        host.children.behave = go_away
+        with host.works():
+            until(lambda: "the lease has expired" in caplog.text)
+            service.faults.clear()
+            until(lambda: service.completions and not service.waiting)
+        assert [(one.outcome, one.fencing_token) for one in service.completions] == [("completed", 1)]
+        assert (len(service.results), len(host.children.tasks)) == (4, 4)
+
     @pytest.mark.parametrize("status", [413, 422])
     def test_a_result_that_is_refused_is_kept_and_the_run_ends_without_it(self, host, service, status):
         service.waiting = 1
@@ -617,6 +635,20 @@ def test_a_node_that_is_to_run_nothing_claims_nothing(host, service, state):
         assert len(service.request_ids) == claims
         service.state = "active"
         until(lambda: service.completions)
+
+
+def test_a_service_that_is_older_gets_the_results_and_its_operator_is_told(host, service):
+    """It refuses the claim of a newer worker, whose results it reads."""
+    service.faults["leases:claim"] = [problem(422, "REQUEST_INVALID")] * 10_000
+    spool = ResultSpool(host.home.spool, **host.limits)
+    result = measured(task())
+    spool.add(result.result_id, result.to_json())
+    with host.works():
+        until(lambda: service.results and host.board.view.notice == module.TOO_NEW)
+        service.faults.clear()
+        service.waiting = 1
+        until(lambda: service.completions)
+    assert host.board.view.notice == ""
 
 
 def test_heartbeats_say_what_the_node_does(host, service):

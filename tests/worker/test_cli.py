@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from typer.main import get_command
 
+from service.worker.agent import REFUSED
 from service.worker.cli import app
 from service.worker.state_directory import lock_host
 from tests.serving import IRONLAW, environment, run
@@ -314,6 +315,12 @@ class TestRun:
         assert [completion.outcome for completion in enrolled.completions] == ["completed"]
         assert len(enrolled.results) == 1
         assert enrolled.waiting == 1
+
+    def test_once_it_ends_with_a_reason_where_the_credential_is_refused(self, own, enrolled):
+        enrolled.is_revoked = True
+        _, errors, status = run("worker", "run", "--once", **own)
+        assert (status, "Traceback" in errors) == (1, False)
+        assert errors.endswith(f"ironlaw: {REFUSED}\n")
 
     @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
     def test_it_stops_when_asked_and_neither_log_nor_command_line_holds_a_secret(self, own, enrolled, number):

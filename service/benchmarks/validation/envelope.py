@@ -10,7 +10,7 @@ def check_envelope(case: ValidationCase) -> RuleOutcomes:
         detail = "no lease with this token and nonce was granted to the node"
         yield RuleFinding("envelope.unknown_lease", ResultVerdict.REJECTED, detail)
     if case.lease == "late":
-        detail = "the lease had ended when the result came: whether the node was alone is unknown"
+        detail = "the lease had ended when the result came, or another attempt counts for the run"
         yield RuleFinding("envelope.late", ResultVerdict.EVIDENCE_ONLY, detail)
     if case.is_displaced:
         detail = "another result came first for this repeat of this attempt"

@@ -52,6 +52,7 @@ class ExaminedResult(NamedTuple):
 
     result_id: str
     node_id: str
+    lease: str
     values: RowValues
 
 
@@ -79,7 +80,8 @@ class _Examiner:
         validation = validate_case(case)
         if samples_sha256:
             self.samples.setdefault(samples_sha256, row.id)
-        return ExaminedResult(row.id, row.node_id, _build_values(case, validation, samples_sha256))
+        values = _build_values(case, validation, samples_sha256)
+        return ExaminedResult(row.id, row.node_id, row.lease, values)
 
     def _build_case(
         self, row: BenchmarkResultRow, record: BenchmarkResultReport
@@ -236,8 +238,12 @@ def store_examined(
 
     Returns the outcome of that run for the audit, or None.
     """
+    rows = repository.list_measured_results(session, tenant_id, [run_id])
+    standings = {row.id: row.lease for row in rows}
     for one in examined:
-        repository.store_validation(session, tenant_id, one.result_id, one.values)
+        # The attempt of a result may have completed the run meanwhile; then another validation is under way.
+        if standings.get(one.result_id) == one.lease:
+            repository.store_validation(session, tenant_id, one.result_id, one.values)
     run = benchmarks.get_run(session, tenant_id, run_id)
     if run is None:
         return None
