@@ -1611,7 +1611,10 @@ export interface BenchmarkResult {
     benchmark: string;
     /** Number of the repeat, counted from 1. */
     repeat: number;
-    /** Standing of the lease when the result came; only a result under a `current` lease counts. */
+    /**
+     * Standing of the attempt: `current` if it counts for its run, `late` if its lease had ended when the
+     * result came or another attempt counts, `unknown` if it was not granted.
+     */
     lease: ResultLeaseStanding;
     /** Result that came first for the same repeat of the same attempt; this one does not count. */
     conflicts_with?: string;
@@ -9336,7 +9339,10 @@ export interface StoredBenchmarkResult {
     benchmark: string;
     /** Number of the repeat, counted from 1. */
     repeat: number;
-    /** Standing of the lease when the result came; only a result under a `current` lease counts. */
+    /**
+     * Standing of the attempt: `current` if it counts for its run, `late` if its lease had ended when the
+     * result came or another attempt counts, `unknown` if it was not granted.
+     */
     lease: ResultLeaseStanding;
     /** Result that came first for the same repeat of the same attempt; this one does not count. */
     conflicts_with?: string;

@@ -2192,7 +2192,9 @@ class BenchmarkResult(TypedDict):
     """Number of the repeat, counted from 1."""
 
     lease: ResultLeaseStanding
-    """Standing of the lease when the result came; only a result under a `current` lease counts."""
+    """Standing of the attempt: `current` if it counts for its run, `late` if its lease had ended when the
+    result came or another attempt counts, `unknown` if it was not granted.
+    """
 
     conflicts_with: NotRequired[str]
     """Result that came first for the same repeat of the same attempt; this one does not count."""
@@ -12499,7 +12501,9 @@ class StoredBenchmarkResult(TypedDict):
     """Number of the repeat, counted from 1."""
 
     lease: ResultLeaseStanding
-    """Standing of the lease when the result came; only a result under a `current` lease counts."""
+    """Standing of the attempt: `current` if it counts for its run, `late` if its lease had ended when the
+    result came or another attempt counts, `unknown` if it was not granted.
+    """
 
     conflicts_with: NotRequired[str]
     """Result that came first for the same repeat of the same attempt; this one does not count."""
