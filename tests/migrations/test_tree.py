@@ -1,5 +1,6 @@
 """The migration tree on both databases: one head, both ways, no drift, no lost data, one runner at a time."""
 
+import contextlib
 import os
 import shutil
 import sqlite3
@@ -27,6 +28,8 @@ from service.evidence.snapshot import SnapshotStore
 from service.kit.database.engine import Base, Database
 from service.kit.security.principals import DEFAULT_TENANT
 from tests import forked
+from tests.applications import attach
+from tests.conftest import Client
 
 NEXT = '''
 """One more table."""
@@ -123,14 +126,20 @@ def test_the_catalog_is_the_same_on_both_databases(databases, snapshot):
         assert getattr(built, name) == getattr(snapshot, name), name
 
 
-def test_a_migration_that_fails_changes_nothing(database, next_version):
-    before, before_it = stored(database), storage.get_head_revision()
+def test_a_migration_that_fails_changes_nothing(database, next_version, monkeypatch, app):
+    before, before_it, present = stored(database), storage.get_head_revision(), storage.MIGRATIONS
     next_version(then='raise RuntimeError("half-way")')
     with pytest.raises(RuntimeError, match="half-way"):
         upgrade_schema(database)
     assert "later" not in tables(database)
     assert get_schema_revision(database) == before_it
     assert stored(database) == before
+    monkeypatch.setattr(storage, "MIGRATIONS", present)
+    assert prepare_database(database).startswith("the schema is current")
+    attach(app, database)
+    with contextlib.closing(Client(app)) as older:
+        made = older.post("/v1/cost-centers", {"id": "still-works", "name": "Who pays"})
+        assert made.status_code == 201, made.text
 
 
 def test_processes_that_migrate_at_once_take_turns(databases):
