@@ -1,12 +1,12 @@
 # Two commands do everything: `make run` serves, `make test` checks. Both set up what they need.
-.PHONY: help run test test-unit lint types same-answers accuracy fit devices bills plans mfu prices price-page catalog-age bench journey fleet gpu-kernels hip-kernels gpu-kit gpu-purposes cudnn-support gpu-suite gpu-first-contact gpu-proof gpu-figures gpu-power gpu-stand-in hostile escalation worst-requests schemathesis faults oracles clients contract chart chart-tools client-sources client-packages sign-in site fresh-clone containers package sbom release-check platforms lock pins advisories clean
+.PHONY: help run test test-unit lint types same-answers accuracy fit devices bills plans mfu prices price-page catalog-age bench journey fleet gpu-kernels hip-kernels gpu-kit gpu-purposes cudnn-support gpu-suite gpu-first-contact gpu-proof gpu-figures gpu-power gpu-stand-in hostile escalation worst-requests schemathesis faults kills oracles clients contract chart chart-tools client-sources client-packages sign-in site fresh-clone containers package sbom release-check platforms lock pins advisories clean
 
 VENV = .venv/bin
 # A machine with a GPU brings its own interpreter; nothing is installed there.
 PYTHON ?= python3
 
 # What the environment calls so is no answer to what a target asks for.
-$(foreach name,FOR KIT LIMIT MACHINE ONLY OUT PART SUITE,$(if $(filter environment,$(origin $(name))),$(eval undefine $(name))))
+$(foreach name,DATABASE FOR KILLS KIT LIMIT MACHINE ONLY OUT PART PROCESSES SUITE,$(if $(filter environment,$(origin $(name))),$(eval undefine $(name))))
 # A GPU machine: its Python, its processor, the versions of glibc that wheels may need. A part is over in ten minutes.
 FOR ?= 3.12
 MACHINE ?= x86_64
@@ -21,7 +21,7 @@ run: ## Set up, serve on loopback, ask the reference question
 	@exec $(VENV)/ironlaw serve --ask
 
 # Tests start many processes: what one has compiled the next need not.
-.venv/.compiled test hostile faults: export PYTHONDONTWRITEBYTECODE =
+.venv/.compiled test hostile faults kills: export PYTHONDONTWRITEBYTECODE =
 test: ## Set up, then lint, types and every test on SQLite and PostgreSQL
 	@tools/setup test
 	@$(MAKE) --no-print-directory --jobs=2 types lint .venv/.compiled
@@ -159,9 +159,14 @@ escalation: ## Walk from every scope to all that it reaches; writes docs/escalat
 	@tools/setup test
 	$(VENV)/python -m tests.escalation.table
 
-faults: ## Kill processes, stop PostgreSQL, upgrade under load; writes docs/faults.md; takes some 40 minutes; ONLY=file
+faults: ## Kill processes, stop PostgreSQL, upgrade under load; writes docs/faults.md; takes some two hours; ONLY=file
 	@tools/setup test
 	IRONLAW_FAULTS=all $(VENV)/python -m pytest $(or $(ONLY),tests/faults) -p no:xdist
+
+kills: ## Add a stretch of kills of served processes to docs/faults.md; DATABASE=sqlite PROCESSES=1 KILLS=200
+	@tools/setup test
+	IRONLAW_FAULTS=all IRONLAW_FAULTS_STRETCH="$(or $(DATABASE),sqlite) $(or $(PROCESSES),1) $(or $(KILLS),200)" \
+		$(VENV)/python -m pytest tests/faults/test_service.py -k killed_servers -p no:xdist
 
 oracles: ## Counts by PyTorch and bills by NREL-PySAM, in an environment of their own; takes some minutes
 	python3 -m venv .venv-oracles

@@ -1,8 +1,10 @@
 """Fault tests: some seconds of them in every run; `make faults` runs all and writes docs/faults.md."""
 
 import contextlib
+import json
 import os
 import platform
+import statistics
 from collections import defaultdict
 from pathlib import Path
 
@@ -11,6 +13,8 @@ import pytest
 from tests.faults.field import Field
 from tests.faults.harness import LONG
 
+STRETCHES = Path(__file__).with_name("stretches.json")
+"""What each stretch of kills has counted, so that they add up."""
 REPORT = Path(__file__).resolve().parents[2] / "docs" / "faults.md"
 HEAD = """# Faults
 
@@ -20,10 +24,26 @@ A process has two threads, and a lease of the jobs below lasts one second: so lo
 that is killed waits. A repeated step had begun when its process or the database went; its effect had not
 been committed.
 
-Callers of served processes send an Idempotency-Key with every write and send it again, to any process, until
-it is answered. A write is lost if it was acknowledged and its row, its event or its answer is not stored; it
-happened twice if any of these is stored once more. "Stored before the retry" are writes whose process was
-killed between commit and answer, so that the retry got the answer that was kept.
+Kills of served processes come in stretches, whose counts add up: `make kills DATABASE=sqlite PROCESSES=1
+KILLS=200` adds one. Checks are the effects that are looked for in the end: versions of rows, keys, events of
+the audit and kept answers. Callers send an Idempotency-Key with every write and send it to any of them again
+until it is answered. A write is lost if it was acknowledged and its row, its event or its answer is not
+stored; it happened twice if any of these is stored once more. "Stored before the retry" are writes whose
+process was killed between commit and answer, so that the retry got the answer that was kept.
+
+Calls of the operating system: a library before the C library lets the n-th call of a write on the files of
+an embedded database fail, for every n in turn, once or from there on, with an error, with half a write, or
+with a kill. After each the process goes on or is started again, its row is there whole or not at all, and
+the write is sent again until it is acknowledged. "With a checkpoint" is a commit that brings the log into the
+database.
+
+Histories: people vote on an approval, approve and cancel against a budget, price a quote again, and nodes ask
+for one run, all at once and of any process, while processes are killed and paused (SIGSTOP) and PostgreSQL is
+cut off, with its connections or without. Every answer, and that there was none, is written down with its
+time, and a checker (`tests/faults/histories.py`) looks for calls one at a time that explain all of it.
+
+Two versions: processes of an older version serve PostgreSQL; this version migrates it while callers write and
+read, and takes the place of one process after the other.
 
 Nodes: every named point is reached in a real worker or service, whose functions are wrapped where it is
 started, and the process is killed there. A worker's host loses its power with it: what had not been brought
@@ -57,8 +77,11 @@ operations.
 _LONG_ALONE = [
     "test_calibrating.py",
     "test_clocks.py",
+    "test_disk_errors.py",
     "test_idle.py",
     "test_node_cases.py",
+    "test_order.py",
+    "test_rolling.py",
     "test_schedule.py",
     "test_upgrade.py",
 ]
@@ -76,6 +99,52 @@ def report():
         print(title, measured)
 
     return add
+
+
+class Stretches:
+    """Stretches of kills of served processes, of this run and of those before."""
+
+    title = "Served processes killed under writes, all stretches together"
+
+    def __init__(self):
+        self.done = json.loads(STRETCHES.read_text()) if STRETCHES.exists() else []
+
+    @property
+    def count(self):
+        return len(self.done)
+
+    def __call__(self, **counted):
+        print(self.title, counted)
+        if LONG:
+            self.done.append(counted)
+            STRETCHES.write_text("".join(["[\n", ",\n".join(map(json.dumps, self.done)), "\n]\n"]))
+            _rows[self.title] = [self._add_up(*key) for key in sorted({_key(one) for one in self.done})]
+
+    def _add_up(self, database, processes):
+        own = [one for one in self.done if _key(one) == (database, processes)]
+        waits = [seconds for one in own for seconds in one["seconds_to_answer"]]
+        summed = [
+            name for name in own[0] if name not in ("database", "processes", "seconds_to_answer", "minutes")
+        ]
+        return {
+            "database": database,
+            "processes": processes,
+            "stretches": len(own),
+            **{name: sum(one[name] for one in own) for name in summed},
+            "start_to_first_answer_median_s": f"{statistics.median(waits):.2f}",
+            "longest_s": f"{max(waits):.2f}",
+            "minutes": f"{sum(one['minutes'] for one in own):.1f}",
+        }
+
+
+def _key(one):
+    return one["database"], one["processes"]
+
+
+@pytest.fixture
+def stretch():
+    """Adds a stretch of kills to those before."""
+    return Stretches()
 
 
 @pytest.fixture

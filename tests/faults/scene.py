@@ -261,13 +261,15 @@ class Scene:
             history.record(("read",), lambda: read_answer(caller.ask("GET", path, **how), _to_end))
 
         def take_part(name, caller):
-            token = 0
+            tokens = []
             for _ in range(7):
                 pause(caller, LATE_SECONDS if caller.chance.random() < 0.25 else 0.4)
-                if not token or caller.chance.random() < 0.2:
-                    token = history.record(("claim", name), lambda: _claim(caller, made["id"])) or token
-                    token = 0 if token == UNKNOWN else token
+                if not tokens or caller.chance.random() < 0.3:
+                    token = history.record(("claim", name), lambda: _claim(caller, made["id"]))
+                    tokens += [token] if token not in (0, UNKNOWN, *tokens) else []
                     continue
+                # Some requests of an attempt before come late.
+                token = caller.chance.choice(tokens[-2:])
                 verb = caller.chance.choice(["renew", "renew", "renew", "released", "completed"])
                 asking = partial(_hold, caller, made["id"], verb, token)
                 history.record((verb, name, token), asking)

@@ -301,6 +301,10 @@ class Load:
         expected, stored = self._expected(), self._stored()
         return expected - stored, stored - expected
 
+    def count_checks(self):
+        """How many effects are looked for: versions, keys, events and answers."""
+        return self._expected().total()
+
     def _expected(self):
         writes = self.acknowledged
         sites = [
