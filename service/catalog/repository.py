@@ -139,6 +139,16 @@ def list_own_rows(session: Session, resource: Resource, tenant_id: str) -> Itera
     return map(_to_document, session.scalars(mine.order_by(table.id)))
 
 
+def list_changed_rows(
+    session: Session, resource: Resource, tenant_id: str, since: int
+) -> dict[str, RowDocument | None]:
+    """Returns the current versions of a tenant's rows that were written after a revision; None if deleted."""
+    table = resource.table
+    newer = select(table).where(table.tenant_id == tenant_id, table.revision > since)
+    rows = session.scalars(newer.order_by(table.version))
+    return {row.id: None if row.deleted else _to_document(row) for row in rows}
+
+
 def list_visible_rows(session: Session, resource: Resource, tenant_id: str) -> Iterator[RowDocument]:
     """Returns every live row that a tenant sees, by id."""
     table = resource.table

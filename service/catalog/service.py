@@ -311,6 +311,18 @@ def list_own_documents(session: Reader, tenant_id: str) -> DocumentsByNoun:
     }
 
 
+ChangedRows = Mapping[str, RowDocument | None]
+"""Current versions of rows by id; None for a row that is deleted."""
+
+
+def list_changed_rows(session: Reader, tenant_id: str, since: int) -> dict[str, ChangedRows]:
+    """Returns the rows of a tenant's own that have changed after a revision that it saw, by resource."""
+    return {
+        resource.name: repository.list_changed_rows(session, resource, tenant_id, since)
+        for resource in RESOURCES.values()
+    }
+
+
 class ShippedLoad(NamedTuple):
     """Outcome of loading the shipped rows."""
 

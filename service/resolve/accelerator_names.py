@@ -1,12 +1,14 @@
 """Names of accelerators: parts as tools print them, node labels, instance types of clouds, slices of TPUs."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
+from functools import cached_property
 from typing import Any, Final
 
 from service.formats.instances import list_slice_families
 from service.formats.names import VENDOR_WORDS, find_nearest, normalize_name, normalize_part_name, split_words
-from service.resolve.names import MOST_NEAREST, FoundRow, NamedRow, NamedRows, NameRemark, NoRow
+from service.resolve.names import MOST_NEAREST, FoundRow, NamedRows, NameRemark, NoRow
+from service.resolve.row_layers import NamedRow, RowLayer
 
 _PARTITION: Final = re.compile(r"\bMIG\b|(?<![a-z0-9])[0-9]+[gc]\.[0-9]+gb(?![a-z0-9])", re.IGNORECASE)
 _SHARED: Final = re.compile(r"[-_ ]SHARED$", re.IGNORECASE)
@@ -36,13 +38,16 @@ class AcceleratorRows(NamedRows[Any]):
     # A name in another spelling than the printed ones may fit several parts: NVIDIA A100 80GB fits two.
     reads_normal_forms = False
 
-    def __init__(self, *layers: Sequence[NamedRow], instances: Instances) -> None:
+    def __init__(
+        self, *layers: RowLayer | Iterable[NamedRow], list_instances: Callable[[], Instances]
+    ) -> None:
         super().__init__(*layers)
-        self._instances = instances
-        self._whole: Mapping[str, list[frozenset[str]]] = {
-            row_id: list(map(_list_telling_words, entry.names)) for row_id, entry in self.entries.items()
-        }
-        self._ids: Mapping[str, str] = {normalize_name(row_id): row_id for row_id in self.entries}
+        self._list_instances = list_instances
+
+    @cached_property
+    def _instances(self) -> Instances:
+        """Instances by name, listed at the first name that is neither an id nor an alias."""
+        return self._list_instances()
 
     def _interpret(self, name: str) -> FoundRow[Any] | NoRow:
         if _PARTITION.search(name):
@@ -52,9 +57,12 @@ class AcceleratorRows(NamedRows[Any]):
             return found if isinstance(found, NoRow) else found._replace(remark=_SHARED_REMARK)
         if written := _SLICE.fullmatch(name):
             return self._select_slice(*written.groups())
-        if (row_id := self._ids.get(normalize_part_name(name))) is not None:
-            return self.select([row_id])
-        named = self._normal.get(normalize_name(name), ())
+        normal = normalize_part_name(name)
+        if ids := [
+            row_id for row_id in self._list_ids("normal_names", normal) if normalize_name(row_id) == normal
+        ]:
+            return self.select(ids[-1:])
+        named = self._list_ids("normal_names", normalize_name(name))
         fitting = sorted({*named, *self.list_fitting(name)})
         if fitting:
             return self.select(fitting, None if named else self._build_remark(name, fitting[0]))
@@ -100,7 +108,7 @@ class AcceleratorRows(NamedRows[Any]):
     def _build_remark(self, name: str, row_id: str) -> NameRemark | None:
         """Returns the remark that ``name`` has fewer words than any name of the row."""
         words = _list_telling_words(name)
-        if any(whole <= words for whole in self._whole[row_id]):
+        if any(_list_telling_words(whole) <= words for whole in self.entries[row_id].names):
             return None
         detail = f"the name is incomplete and is read as {row_id}, the only row of the catalog that it fits"
         return NameRemark("NAME_COMPLETED", detail)

@@ -1,19 +1,20 @@
 """Accelerators by the names of systems and of the instance types of clouds."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from functools import cache
+from functools import lru_cache
 
 from service.formats.instances import InstanceType, list_instance_types
 from service.formats.names import normalize_part_name
 from service.formats.offers.names import NamedAccelerator, build_accelerators, load_hosts, resolve_accelerator
 from service.resolve.catalog import KnownAccelerator, KnownLinks, KnownOffer, KnownSystem
+from service.resolve.names import NamedRows
 
 InstancesByName = dict[str, dict[str, KnownAccelerator]]
 """Accelerators with the system of an instance, by id, by its normal name; none for a share of one."""
 
 
 def list_instances(
-    accelerators: Mapping[str, KnownAccelerator], offers: Iterable[KnownOffer]
+    accelerators: Mapping[str, KnownAccelerator], offers: NamedRows[KnownOffer]
 ) -> InstancesByName:
     """Returns the accelerators that systems, offers and instance types of clouds name, in this order."""
     found: InstancesByName = {}
@@ -21,12 +22,7 @@ def list_instances(
         for system in known.systems:
             held = found.setdefault(normalize_part_name(system.name), {})
             held[known.accelerator.id] = known.name_system(system)
-    offered = dict.fromkeys(
-        InstanceType(offer.instance_type, offer.accelerator_id, offer.accelerator_count)
-        for offer in offers
-        if offer.instance_type is not None
-    )
-    for types in (offered, _list_published_types(frozenset(accelerators))):
+    for types in (offers.list_key_values("instance_type"), _list_published_types(frozenset(accelerators))):
         added: InstancesByName = {}
         for each in types:
             if (row := accelerators.get(each.accelerator_id)) is not None:
@@ -43,7 +39,7 @@ def _build_system(instance: InstanceType, known: KnownAccelerator) -> KnownSyste
     return KnownSystem(instance.name, int(instance.accelerator_count), links)
 
 
-@cache
+@lru_cache(maxsize=32)
 def _list_published_types(accelerator_ids: frozenset[str]) -> tuple[InstanceType, ...]:
     return (*list_instance_types(), *_list_hosts(accelerator_ids))
 

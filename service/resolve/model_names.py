@@ -1,6 +1,6 @@
 """Names of models: ids, repositories of the hub, and their tuned and quantised siblings."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
@@ -12,7 +12,8 @@ from service.formats.checkpoints import (
     split_model_name,
 )
 from service.formats.names import normalize_name, split_words
-from service.resolve.names import FoundRow, NamedRow, NamedRows, NameRemark, NoRow, build_index
+from service.resolve.names import FoundRow, NamedRows, NameRemark, NoRow
+from service.resolve.row_layers import NamedRow, RowLayer
 
 _DENSE: Final = frozenset({"attention", "feed_forward", "normalization", "block"})
 
@@ -37,16 +38,11 @@ class _Sibling(NamedTuple):
 class ModelRows(NamedRows[Any]):
     """Models by id, alias, the repository's name without its owner, and the names of siblings."""
 
-    def __init__(self, *layers: Sequence[NamedRow], store: Callable[[Any, StoredForm], Any]) -> None:
+    def __init__(
+        self, *layers: RowLayer | Iterable[NamedRow], store: Callable[[Any, StoredForm], Any]
+    ) -> None:
         super().__init__(*layers)
         self._store = store
-        seen = [[entry for entry in layer if self.entries[entry.id] is entry] for layer in layers]
-        self._tails = build_index(seen, lambda entry: {_read_parts(name).model for name in entry.names})
-        self._siblings: dict[str, list[_Sibling]] = {}
-        for entry in self.entries.values():
-            for name in entry.names:
-                parts = _read_parts(name)
-                self._siblings.setdefault(parts.base, []).append(_Sibling(entry.id, parts.tuned, parts.owner))
 
     def list_fitting(self, name: str) -> list[str]:
         """Returns the ids of models that have every word of ``name``."""
@@ -67,7 +63,7 @@ class ModelRows(NamedRows[Any]):
     def _find_base(self, read: CheckpointName) -> FoundRow[Any] | NoRow | None:
         """Returns the row of a model that a checkpoint is, or was made from."""
         is_made_from = read.form is not None or bool(read.refusal)
-        ids = self._tails.get(normalize_name(read.model), ())
+        ids = self._list_ids("keys", ("tail", normalize_name(read.model)))
         if ids and (is_made_from or not read.owner):
             return self.select(ids)
         if ids and is_mirror(read.owner):
@@ -79,13 +75,22 @@ class ModelRows(NamedRows[Any]):
         base, tuned = split_model_name(read.model)
         near = [
             (len(tuned ^ sibling.tuned), sibling.row_id)
-            for sibling in self._siblings.get(normalize_name(base), ())
+            for sibling in self._list_siblings(normalize_name(base))
             if by_anyone or sibling.owner == read.owner
         ]
         if not near:
             return None
         least = min(near)[0]
         return self.select(sorted({row_id for distance, row_id in near if distance == least}), _TUNED)
+
+    def _list_siblings(self, base: str) -> Iterator[_Sibling]:
+        """Yields the names that differ from ``base`` by words of tuning."""
+        for row_id in self.list_of_key("base", base):
+            entry = self.find_entry(row_id)
+            for name in () if entry is None else entry.names:
+                parts = _read_parts(name)
+                if parts.base == base:
+                    yield _Sibling(row_id, parts.tuned, parts.owner)
 
     def _store_as(self, base: FoundRow[Any], form: StoredForm) -> FoundRow[Any] | NoRow:
         if form.is_dense_only and not _is_dense(base.row.architecture["layers"]):
@@ -96,6 +101,12 @@ class ModelRows(NamedRows[Any]):
             return NoRow((base.id,), detail)
         detail = f"the name is read as {base.id} with weights stored as {form.name}, as its ending states"
         return FoundRow(base.id, self._store(base.row, form), NameRemark("FORMAT_FROM_NAME", detail))
+
+
+def list_model_keys(names: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Yields the keys of a model: its names without owner, and those without words of tuning."""
+    for parts in map(_read_parts, names):
+        yield from (("tail", parts.model), ("base", parts.base))
 
 
 class _NameParts(NamedTuple):
@@ -109,10 +120,7 @@ class _NameParts(NamedTuple):
 
 @lru_cache(maxsize=8192)
 def _read_parts(name: str) -> _NameParts:
-    """Returns the parts of a name of a row, whose ending counts only if it states 16 bits.
-
-    Every change of a tenant's rows indexes the same names of shipped rows anew.
-    """
+    """Returns the parts of a name of a row, whose ending counts only if it states 16 bits."""
     read = read_checkpoint_name(name)
     is_plain = read.form is not None and read.form.quantization_config is None
     model = read.model if is_plain else name.rpartition("/")[2]

@@ -4,12 +4,13 @@ A name is read as it is written, then without case, then in its normal form. A n
 refused with them, and one that fits none with the nearest.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from service.formats.names import find_nearest, normalize_name, split_words
 from service.planning.errors import PlanningError
+from service.resolve.row_layers import NamedRow, RowLayer
 
 _Row = TypeVar("_Row")
 
@@ -43,62 +44,6 @@ class NoRow(NamedTuple):
     code: str = "UNKNOWN_REFERENCE"
 
 
-def list_spellings(name: str) -> set[str]:
-    """Returns ``name`` without case, as it is and with the separators of node labels for its spaces."""
-    plain = name.casefold()
-    return {plain, plain.replace(" ", "-"), plain.replace(" ", "_")}
-
-
-@dataclass(frozen=True, slots=True)
-class NamedRow:
-    """A row with its names, the id first, prepared for comparison."""
-
-    id: str
-    names: tuple[str, ...]
-    row: Any
-    spellings: tuple[str, ...]
-    normal_names: tuple[str, ...]
-    words: frozenset[str] = frozenset()
-    """Words of its names and its title, for resources whose names may be incomplete."""
-    traits: frozenset[str] = frozenset()
-    """Words that describe the row and do not name it, such as 80gb or pcie."""
-    title: str = ""
-    """Name of the row for people."""
-
-
-def build_named_row(
-    row_id: str, aliases: Iterable[str], row: object, title: str | None = None, traits: Iterable[str] = ()
-) -> NamedRow:
-    """Returns a row with its names. It has words if a title is given."""
-    names = (row_id, *aliases)
-    described = frozenset(word for trait in traits for word in split_words(trait))
-    return NamedRow(
-        id=row_id,
-        names=names,
-        row=row,
-        spellings=tuple({spelling for name in names for spelling in list_spellings(name)}),
-        normal_names=tuple({normal for name in names if (normal := normalize_name(name))}),
-        words=frozenset() if title is None else described.union(*map(split_words, (*names, title))),
-        traits=described,
-    )
-
-
-_Index = Mapping[str, tuple[str, ...]]
-"""Ids of rows by a form of their names."""
-
-
-def build_index(layers: Sequence[Iterable[NamedRow]], forms: Callable[[NamedRow], Iterable[str]]) -> _Index:
-    """Returns the ids of rows by form of name. A name of a later layer hides that of the layers before."""
-    index: dict[str, tuple[str, ...]] = {}
-    for layer in layers:
-        own: dict[str, dict[str, None]] = {}
-        for entry in layer:
-            for form in forms(entry):
-                own.setdefault(form, {})[entry.id] = None
-        index.update((form, tuple(ids)) for form, ids in own.items())
-    return index
-
-
 class NamedRows(Mapping[str, _Row]):
     """Rows of one resource that are found by any name. Iteration yields their ids.
 
@@ -108,19 +53,21 @@ class NamedRows(Mapping[str, _Row]):
     reads_normal_forms = True
     """True if a name in its normal form is enough to find a row."""
 
-    def __init__(self, *layers: Sequence[NamedRow]) -> None:
-        self.entries: Mapping[str, NamedRow] = {entry.id: entry for layer in layers for entry in layer}
-        seen = [[entry for entry in layer if self.entries[entry.id] is entry] for layer in layers]
-        self._rows: dict[str, _Row] = {row_id: entry.row for row_id, entry in self.entries.items()}
-        self._exact = {name: entry.id for layer in seen for entry in layer for name in entry.names}
-        self._written = build_index(seen, lambda entry: entry.spellings)
-        self._normal = build_index(seen, lambda entry: entry.normal_names)
+    def __init__(self, *layers: RowLayer | Iterable[NamedRow]) -> None:
+        self.layers = tuple(layer if isinstance(layer, RowLayer) else RowLayer(layer) for layer in layers)
         self._remembered: dict[str, FoundRow[_Row] | NoRow] = {}
+
+    @cached_property
+    def entries(self) -> Mapping[str, NamedRow]:
+        """Rows with their names, by id."""
+        return {row_id: entry for layer in self.layers for row_id, entry in layer.entries.items()}
 
     def __getitem__(self, name: str) -> _Row:
         """Returns the row called ``name``. Raises KeyError for a name that is unknown or ambiguous."""
-        if name in self._rows:
-            return self._rows[name]
+        entry = self.find_entry(name)
+        if entry is not None:
+            row: _Row = entry.row
+            return row
         found = self._recall(name)
         if isinstance(found, NoRow):
             raise KeyError(name)
@@ -128,11 +75,58 @@ class NamedRows(Mapping[str, _Row]):
 
     def __iter__(self) -> Iterator[str]:
         """Iterates over the ids of the rows."""
-        return iter(self._rows)
+        return iter(self.entries)
 
     def __len__(self) -> int:
         """Returns the number of rows."""
-        return len(self._rows)
+        return len(self.entries)
+
+    def find_entry(self, row_id: str) -> NamedRow | None:
+        """Returns the row of an id with its names."""
+        found = (layer.entries.get(row_id) for layer in reversed(self.layers))
+        return next((entry for entry in found if entry is not None), None)
+
+    def list_of_key(self, kind: str, value: Hashable) -> dict[str, _Row]:
+        """Returns the rows that have a value as a key of a kind, by id."""
+        return {
+            row_id: layer.entries[row_id].row
+            for place, layer in enumerate(self.layers)
+            for row_id in self._list_seen(place, "keys", (kind, value))
+        }
+
+    def list_key_values(self, kind: str) -> list[Any]:
+        """Returns the values that rows have as keys of a kind, in the order of the first row of each."""
+        firsts: dict[Hashable, tuple[int, str]] = {}
+        for place, layer in enumerate(self.layers):
+            for key in layer.indexes["keys"]:
+                if isinstance(key, tuple) and key[0] == kind:
+                    seen = next(iter(self._list_seen(place, "keys", key)), None)
+                    if seen is not None:
+                        firsts.setdefault(key[1], (place, seen))
+        return sorted(firsts, key=firsts.__getitem__)
+
+    def _list_seen(self, place: int, form: str, value: Hashable) -> Iterable[str]:
+        """Yields the ids of the rows of a layer that have a form of name and that no later layer hides."""
+        ids, later = self.layers[place].indexes[form].get(value, ()), self.layers[place + 1 :]
+        return (row_id for row_id in ids if not any(row_id in layer.entries for layer in later))
+
+    def _list_ids(self, form: str, value: Hashable) -> tuple[str, ...]:
+        """Returns the ids of the rows with a form of name. A name of a later layer hides those before."""
+        found = (tuple(self._list_seen(place, form, value)) for place in reversed(range(len(self.layers))))
+        return next(filter(None, found), ())
+
+    @cached_property
+    def _normal(self) -> Mapping[str, tuple[str, ...]]:
+        """Ids by the normal form of names, which takes as long as there are rows."""
+        index: dict[str, tuple[str, ...]] = {}
+        for place, layer in enumerate(self.layers):
+            own: dict[str, list[str]] = {}
+            for row_id, entry in layer.entries.items():
+                if not any(row_id in later.entries for later in self.layers[place + 1 :]):
+                    for normal in entry.normal_names:
+                        own.setdefault(normal, []).append(row_id)
+            index.update((normal, tuple(ids)) for normal, ids in own.items())
+        return index
 
     def find(self, name: str) -> FoundRow[_Row]:
         """Returns the row called ``name``. Raises :class:`PlanningError` if it is unknown or ambiguous."""
@@ -157,11 +151,11 @@ class NamedRows(Mapping[str, _Row]):
 
     def _read(self, name: str) -> FoundRow[_Row] | NoRow | None:
         """Returns the row that has ``name`` among its names; None if none has."""
-        if name in self._exact:
-            return self.select([self._exact[name]])
-        ids = self._written.get(name.casefold())
+        if ids := self._list_ids("names", name):
+            return self.select(ids[-1:])
+        ids = self._list_ids("spellings", name.casefold())
         if not ids and self.reads_normal_forms:
-            ids = self._normal.get(normalize_name(name))
+            ids = self._list_ids("normal_names", normalize_name(name))
         return self.select(ids) if ids else None
 
     def _interpret(self, name: str) -> FoundRow[_Row] | NoRow:
@@ -170,7 +164,7 @@ class NamedRows(Mapping[str, _Row]):
 
     def select(self, ids: Sequence[str], remark: NameRemark | None = None) -> FoundRow[_Row] | NoRow:
         """Returns the row of the only id."""
-        return FoundRow(ids[0], self._rows[ids[0]], remark) if len(ids) == 1 else NoRow(ids)
+        return FoundRow(ids[0], self[ids[0]], remark) if len(ids) == 1 else NoRow(ids)
 
     def list_fitting(self, name: str) -> list[str]:
         """Returns the ids of rows that have every word of ``name`` as a part of one of their names."""

@@ -1,5 +1,7 @@
 """The snapshot: swapped when the revision changes and only then, whole, and the same without SQL."""
 
+import contextlib
+import random
 import threading
 from dataclasses import fields
 
@@ -8,8 +10,10 @@ import pytest
 from service.catalog import service as catalog
 from service.catalog.registry import ACCELERATORS, RESOURCES
 from service.catalog.shipped import list_shipped_documents
+from service.evidence import snapshot as snapshots
+from service.evidence.rows import name_row
 from service.evidence.snapshot import SnapshotStore
-from service.kit.http.problems import Unavailable
+from service.kit.http.problems import Problem, Unavailable
 
 
 @pytest.fixture
@@ -167,3 +171,48 @@ def test_readers_never_see_half_a_snapshot(store, database):
     assert seen <= {(2, 700.0), *((2 + step, 100.0 + step) for step in range(1, 9))}
     assert watts(store.get_current(TENANT)) == 108.0
     assert len(seen) > 1
+
+
+def write_something(database, draw):
+    """Copies, renames or deletes a row of the tenant, under ids of shipped rows and others."""
+    row_id = draw.choice(["h100-sxm", "h200-sxm", "mine", "other"])
+    with contextlib.suppress(Problem), database.open_writer() as session:
+        if row_id in ("mine", "other"):
+            catalog.copy_row(session, ACCELERATORS, TENANT, "l4", row_id)
+        else:
+            catalog.copy_row(session, ACCELERATORS, TENANT, row_id, None)
+        return
+    with contextlib.suppress(Problem), database.open_writer() as session:
+        if draw.random() < 0.5:
+            catalog.delete_row(session, ACCELERATORS, TENANT, row_id, if_match="*")
+        else:
+            patch = {"aliases": [f"{row_id}-{draw.randrange(9)}"]}
+            catalog.update_row(session, ACCELERATORS, TENANT, row_id, patch=patch, if_match="*")
+
+
+def test_a_snapshot_made_by_changes_is_that_built_whole(store, database):
+    draw = random.Random(30)  # noqa: S311
+    for step in range(24):
+        write_something(database, draw)
+        if step % 3 == 0:
+            store.refresh()
+    store.refresh()
+    whole = SnapshotStore(database)
+    whole.refresh()
+    changed, built = store.get_current(TENANT).accelerators, whole.get_current(TENANT).accelerators
+    assert changed.entries == built.entries
+    assert [layer.indexes for layer in changed.layers] == [layer.indexes for layer in built.layers]
+    assert len(changed.layers[1].entries) > 1
+
+
+def test_a_write_decodes_the_changed_row_alone(store, database, monkeypatch):
+    own(database)
+    store.refresh()
+    decoded = []
+    monkeypatch.setattr(
+        snapshots, "name_row", lambda noun, row: decoded.append(row["id"]) or name_row(noun, row)
+    )
+    with database.open_writer() as session:
+        catalog.copy_row(session, ACCELERATORS, TENANT, "l4", "mine")
+    store.refresh()
+    assert decoded == ["mine"]

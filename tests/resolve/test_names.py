@@ -9,7 +9,8 @@ import pytest
 from service.planning.errors import PlanningError
 from service.resolve.accelerator_names import AcceleratorRows
 from service.resolve.hardware import find_links, get_accelerators_per_node
-from service.resolve.names import MOST_CANDIDATES, NamedRows, build_named_row
+from service.resolve.names import MOST_CANDIDATES, NamedRows
+from service.resolve.row_layers import build_named_row
 from service.schemas.references import ClusterInput
 from tests.asking import ask, codes, question, shipped
 
@@ -97,7 +98,7 @@ def test_no_two_shipped_rows_share_a_name_in_any_spelling():
 
 
 def parts(*rows):
-    return AcceleratorRows([build_named_row(*row) for row in rows], instances={})
+    return AcceleratorRows([build_named_row(*row) for row in rows], list_instances=dict)
 
 
 class TestIncompleteNames:
