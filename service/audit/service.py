@@ -23,6 +23,7 @@ from service.audit.chain import (
 from service.audit.tables import AuditEventRow
 from service.kit.clock import now
 from service.kit.database.engine import LATER, Base, Database, Reader, Writer
+from service.kit.database.failures import follow_commit
 from service.kit.http import idempotency
 from service.kit.http.idempotency import RunningKeys, StoredAnswer, StoredKey
 from service.kit.http.pages import Cursor, Order, Page, PageQuery, PageTokens
@@ -283,7 +284,7 @@ class WriteRequest:
     def run(self, sent: object, do: Callable[[Writer], WriteOutcome]) -> Response:
         """Executes the write. ``sent`` is the body, in a list with other values that identify the request."""
         response = self.transactions.writes.run(self.call, _plain(sent), do)
-        self.transactions.after_write()
+        follow_commit(self.transactions.after_write)
         return response
 
     async def replayed(self, sent: object) -> Response | None:

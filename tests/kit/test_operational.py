@@ -6,6 +6,7 @@ import sqlite3
 import tempfile
 import time
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -247,6 +248,20 @@ def test_a_sick_file_makes_the_service_not_ready(app, databases, caplog, code, s
         assert is_unavailable(client.get("/v1/sites"), code)
         assert is_unavailable(client.post("/v1/sites", EXAMPLES["create_site"]), code)
     assert not [record for record in caplog.records if record.exc_info]
+    client.close()
+
+
+@pytest.mark.parametrize("databases", ["sqlite"], indirect=True)
+def test_a_write_that_is_stored_is_answered_though_it_cannot_be_read(app, databases, caplog):
+    def refresh():
+        raise exc.TimeoutError("QueuePool limit")
+
+    attach(app, databases.loaded())
+    app.state.catalog = replace(app.state.catalog, on_change=refresh)
+    client, site = Client(app), EXAMPLES["create_site"]
+    assert client.post("/v1/sites", site).status_code == 201
+    assert warned(caplog, "a write is stored, but not read yet")
+    assert client.get(f"/v1/sites/{site['id']}").status_code == 200
     client.close()
 
 

@@ -3,12 +3,15 @@
 import logging
 import sqlite3
 import threading
+from collections.abc import Callable
 from enum import StrEnum
 from time import monotonic
 from typing import Final, NamedTuple
 
 from sqlalchemy.exc import DBAPIError, OperationalError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
+
+_log = logging.getLogger(__name__)
 
 
 class FailureKind(StrEnum):
@@ -142,3 +145,17 @@ def warn_of_error(log: logging.Logger, doing: str, error: Exception) -> None:
         warn_of_failure(log, doing, failure)
     else:
         log.warning("%s: %s", doing, type(error).__name__)
+
+
+def follow_commit(refresh: Callable[[], None]) -> None:
+    """Refreshes what a process has read once a write is stored; a failure of the database is logged.
+
+    The write is not refused for it: it is stored, and the process refreshes by itself every second.
+    """
+    try:
+        refresh()
+    except Exception as error:
+        failure = describe_failure(error)
+        if failure is None:
+            raise
+        warn_of_failure(_log, "a write is stored, but not read yet", failure)

@@ -236,11 +236,7 @@ class JsonRoute(APIRoute):
     def get_route_handler(self) -> RouteHandler:  # type: ignore[override]
         """Returns the handler of this route for FastAPI."""
         handle: RouteHandler = super().get_route_handler()
-        if (
-            self.stores
-            and "GET" not in (self.methods or ())
-            and not inspect.iscoroutinefunction(self.endpoint)
-        ):
+        if self.writes and not inspect.iscoroutinefunction(self.endpoint):
             handle = queue_write(handle)
         self._query = _list_query_parameters(self.dependant)
         self.direct = None
