@@ -226,7 +226,9 @@ def attach_database(app: FastAPI, database: Database, settings: Settings, keyrin
         has_tenant=state.has_tenant,
         endings=state.endings,
     )
-    state.catalog = CatalogTransactions(database, writes, tokens, on_change=state.snapshots.refresh)
+    state.catalog = CatalogTransactions(
+        database, writes, tokens, on_change=state.snapshots.refresh, most_rows=settings.rows_of_a_tenant
+    )
     state.estimators = {name: estimate.estimator for name, estimate in ESTIMATES.items()}
     state.audit_verifier = Verifier(writes, HELD)
     state.probe = DatabaseProbe(database)

@@ -56,6 +56,8 @@ class Settings(BaseSettings):
     """Seconds that a caller may wait for a long answer: a search, a batch, a bill, an import."""
     requests_per_minute: Annotated[int, Field(ge=0, le=10**9)] = 600_000
     """Requests that one caller may make in a minute to one process; 0 for no limit."""
+    rows_of_a_tenant: Annotated[int, Field(ge=0, le=10**9)] = 100_000
+    """Most rows that a tenant may have of one resource of the catalog; 0 for no limit."""
     node_results_per_day: Annotated[int, Field(ge=0, le=10**9)] = 10_000
     """New results that one node may report in a day (UTC); 0 for no limit."""
     node_result_bytes_per_day: Annotated[int, Field(ge=0, le=2**50)] = 2**30

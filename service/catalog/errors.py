@@ -27,6 +27,12 @@ class RowInUse(Conflict):
     code, title = "ROW_IN_USE", "Another row refers to this one"
 
 
+class TooManyRows(Conflict):
+    """The tenant has as many rows of the resource as the operator allows. Delete some first."""
+
+    code, title = "TOO_MANY_ROWS", "The tenant has as many rows of this resource as it may have"
+
+
 def build_unknown_reference(pointer: str, resource: str, nearest: str = "") -> Unprocessable:
     """Returns the problem that a member names a row that does not exist."""
     guess = f"; did you mean {nearest}?" if nearest else ""

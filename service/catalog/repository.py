@@ -139,6 +139,20 @@ def list_own_rows(session: Session, resource: Resource, tenant_id: str) -> Itera
     return map(_to_document, session.scalars(mine.order_by(table.id)))
 
 
+def count_ids(session: Session, resource: Resource, tenant_id: str) -> int:
+    """Returns how many ids a tenant has used, for rows that are deleted too."""
+    table = resource.table
+    first = (table.tenant_id == tenant_id, table.version == 1)
+    return session.scalar(select(func.count()).select_from(table).where(*first)) or 0
+
+
+def count_own_rows(session: Session, resource: Resource, tenant_id: str) -> int:
+    """Returns how many live rows a tenant has."""
+    table = resource.table
+    mine = (table.tenant_id == tenant_id, _is_current(table))
+    return session.scalar(select(func.count()).select_from(table).where(*mine)) or 0
+
+
 def list_changed_rows(
     session: Session, resource: Resource, tenant_id: str, since: int
 ) -> dict[str, RowDocument | None]:

@@ -12,6 +12,7 @@ from service.catalog.errors import (
     RowInUse,
     RowNotFound,
     RowShipped,
+    TooManyRows,
     build_unknown_reference,
 )
 from service.catalog.registry import KINDS, RESOURCES, Resource, RowReference
@@ -278,10 +279,24 @@ def _check_names(
 ) -> None:
     """Refuses a new name that is the id or an alias of another row of the resource, in any spelling."""
     wanted = _list_names(document) - (_list_names(before) if before else set())
+    if not wanted:
+        return
     for row_id, aliases in repository.list_visible_names(session, resource, tenant_id):
-        if wanted and row_id != document["id"] and wanted & set(map(normalize_name, (row_id, *aliases))):
+        if row_id != document["id"] and wanted & set(map(normalize_name, (row_id, *aliases))):
             detail = "the id or an alias belongs to another row"
             raise RowExists("", FieldError("/aliases", "TAKEN", detail))
+
+
+def check_quota(session: Writer, resource: Resource, tenant_id: str, most: int) -> None:
+    """Refuses a write after which a tenant has more than ``most`` rows; 0 is no limit."""
+    # Ids are counted in a tenth of the time, deleted ones too: most tenants have few of either.
+    if not most or repository.count_ids(session, resource, tenant_id) <= most:
+        return
+    count = repository.count_own_rows(session, resource, tenant_id)
+    if count > most:
+        raise TooManyRows(
+            f"The tenant may have {most:,} rows of {resource.path}; with this write it has {count:,}"
+        )
 
 
 def _list_names(document: RowDocument) -> set[str]:

@@ -11,6 +11,7 @@ from service.catalog import service
 from service.catalog.registry import Resource
 from service.catalog.rows import REVISION_HEADER, RowDocument
 from service.kit.database.engine import Database, Reader, Writer
+from service.kit.database.failures import follow_commit
 from service.kit.http.pages import PageTokens
 from service.schemas.base import StrictModel
 
@@ -25,6 +26,8 @@ class CatalogTransactions:
     writes: Writes
     tokens: PageTokens
     on_change: Callable[[], None]
+    most_rows: int = 0
+    """Most rows that a tenant may have of a resource; 0 for no limit."""
 
     def read(self, do: Callable[[Reader], _Read]) -> _Read:
         """Runs ``do`` on one state of the database, and returns its result."""
@@ -33,7 +36,7 @@ class CatalogTransactions:
 
     def _run_write(self, call: WriteContext, sent: object, do: Callable[[Writer], WriteOutcome]) -> Response:
         response = self.writes.run(call, sent, do)
-        self.on_change()
+        follow_commit(self.on_change)
         return response
 
     def write_row(
@@ -47,7 +50,10 @@ class CatalogTransactions:
         """Runs ``do``, which writes one row of the caller's tenant; ``answer`` makes a body of the row."""
 
         def apply_change(session: Writer) -> WriteOutcome:
-            return _to_change(resource, do(session, resource, call.subject.tenant_id), answer)
+            written = do(session, resource, call.subject.tenant_id)
+            if written.before is None:
+                service.check_quota(session, resource, call.subject.tenant_id, self.most_rows)
+            return _to_change(resource, written, answer)
 
         return self._run_write(call, sent, apply_change)
 
@@ -63,6 +69,7 @@ class CatalogTransactions:
 
         def apply_import(session: Writer) -> WriteOutcome:
             imported = do(session, call.subject.tenant_id)
+            service.check_quota(session, resource, call.subject.tenant_id, self.most_rows)
             told = answer(imported)
             headers = {REVISION_HEADER: str(imported.revision)}
             return WriteOutcome(resource=resource.path, body=told, headers=headers, after=told)

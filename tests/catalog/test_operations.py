@@ -1,5 +1,7 @@
 """Every resource of the catalog over HTTP, on both databases."""
 
+from dataclasses import replace
+
 import pytest
 
 from service.app.examples import EXAMPLES
@@ -315,3 +317,36 @@ class TestImport:
 def test_a_price_per_device_is_the_instance_over_its_accelerators(client):
     offer = created(client, "offers").json()
     assert offer["price_per_device_hour"] == {"amount": "2.49", "currency_code": "USD"}
+
+
+class TestQuota:
+    @pytest.fixture
+    def bounded(self, client):
+        """A client of a tenant that may have two rows of a resource."""
+        client.app.state.catalog = replace(client.app.state.catalog, most_rows=2)
+        return client
+
+    def create(self, client, row_id):
+        return client.post("/v1/sites", {**example("sites"), "id": row_id, "aliases": []})
+
+    def test_the_next_row_is_refused_until_one_is_deleted(self, bounded):
+        assert [self.create(bounded, row_id).status_code for row_id in ("a", "b")] == [201, 201]
+        assert code(self.create(bounded, "c")) == (409, "TOO_MANY_ROWS")
+        assert bounded.get("/v1/sites/c").status_code == 404
+        changed = bounded.patch("/v1/sites/b", {"pue": 1.3}, headers={"If-Match": "*"})
+        assert changed.status_code == 200
+        assert bounded.delete("/v1/sites/a", headers={"If-Match": "*"}).status_code == 204
+        assert self.create(bounded, "c").status_code == 201
+
+    def test_rows_of_another_resource_do_not_count(self, bounded):
+        for row_id in ("a", "b"):
+            self.create(bounded, row_id)
+        assert created(bounded, "links").status_code == 201
+
+    def test_an_import_is_stored_whole_or_not(self, bounded):
+        bounded.app.state.catalog = replace(bounded.app.state.catalog, most_rows=1)
+        mine = created(bounded, "offers").json()["id"]
+        body = dict(EXAMPLES["import_offers"])
+        assert code(bounded.post("/v1/offers:import", body)) == (409, "TOO_MANY_ROWS")
+        rows = walk(bounded, "/v1/offers?page_size=500")
+        assert [row["id"] for row in rows if row["origin"] == "tenant"] == [mine]
