@@ -354,14 +354,17 @@ class Agent:
             self._uploader.wake()
         return True
 
+    def _may_complete_late(self) -> bool:
+        return self._gate.is_open and not self._spool.compute_state().is_full
+
     def _complete_lease(self, hold: LeaseHolder, ending: RunEnding, kept: list[SpoolEntry]) -> None:
         """Reports the outcome, once the service has all results of the run or the grace period is over.
 
         A suite that was finished in time completes its run even if the service comes back too late for the
-        lease.
+        lease, unless the spool is full by then: the node says so instead of waiting.
         """
         backoff = Backoff()
-        while hold.lost is None or (hold.lost == LEASE_EXPIRED and self._gate.is_open):
+        while hold.lost is None or (hold.lost == LEASE_EXPIRED and self._may_complete_late()):
             is_last = time.monotonic() >= self._stop_by
             if not self._save_results(kept):
                 time.sleep(self._limit_wait(backoff.compute_wait_seconds()))

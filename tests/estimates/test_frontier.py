@@ -284,4 +284,4 @@ class TestRoute:
 
         monkeypatch.setattr(router.frontier, "estimate_frontier", noting)
         assert reader.post(URL, EXAMPLE).status_code == 200
-        assert threads == ["long work"]
+        assert threads == ["searches"]
