@@ -13,8 +13,11 @@ from service.app.application import create_app
 from service.app.documentation import router
 from service.app.documentation.audiences import build_audience_document, list_references
 from service.app.documentation.documents import ApiDocuments
+from service.app.documentation.operations import list_groups
 from service.app.openapi_order import FEW, FIRST_MEMBERS
+from service.app.openapi_tags import TAGS
 from service.kit.http.packed import accepts_gzip
+from service.kit.http.web import JsonRoute
 from tests.applications import OPEN, attach
 from tests.browsing import DESKTOP, LOOPBACK, PHONE, overflow, served, violations
 from tests.conftest import Client
@@ -101,6 +104,12 @@ class TestBuilding:
             found = [*pool.map(lambda _: documents.get(), range(8))]
         assert (calls, found) == ([1], [DOCUMENT] * 8)
         assert documents.pack() is documents.pack()
+
+    def test_the_list_builds_no_route(self):
+        routes = create_app(OPEN).routes
+        assert any(list_groups(routes, TAGS).values())
+        unbuilt = [route for route in routes if isinstance(route, JsonRoute) and "_build" in vars(route)]
+        assert unbuilt == [route for route in routes if isinstance(route, JsonRoute)]
 
     def test_the_list_waits_for_no_document(self, monkeypatch):
         """It takes seconds to build: that begins once the page is sent."""

@@ -199,6 +199,7 @@ class JsonRoute(APIRoute):
         self.path_regex, self.path_format, self.param_convertors = compile_path(path)
         self.methods = {method.upper() for method in options.get("methods") or ("GET",)}
         self.tags = list(options["tags"])
+        self.summary, self.include_in_schema = options.get("summary"), options.get("include_in_schema", True)
         own = build_permission(str(self.tags[0]), "write" if self.writes else "read")
         self.permission: Permission = self.needs or own
         self.deprecation = get_deprecation(endpoint)
