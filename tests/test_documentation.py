@@ -106,10 +106,10 @@ class TestBuilding:
         assert documents.pack() is documents.pack()
 
     def test_the_list_builds_no_route(self):
-        routes = create_app(OPEN).routes
-        assert any(list_groups(routes, TAGS).values())
-        unbuilt = [route for route in routes if isinstance(route, JsonRoute) and "_build" in vars(route)]
-        assert unbuilt == [route for route in routes if isinstance(route, JsonRoute)]
+        """A route of its own: applications share theirs, and an earlier test may have asked them."""
+        route = JsonRoute("/v1/sites", lambda: None, tags=["sites"], name="list_sites")
+        assert any(list_groups([route], TAGS).values())
+        assert "_build" in vars(route)
 
     def test_the_list_waits_for_no_document(self, monkeypatch):
         """It takes seconds to build: that begins once the page is sent."""
