@@ -19,7 +19,7 @@ from service.app.background.service import JobDependencies, run_workers
 from service.app.documentation.router import add_documentation
 from service.app.guide import add_guide
 from service.app.landing import add_landing
-from service.app.metrics import render_metrics, update_gauges
+from service.app.metrics import collect_metrics, render_metrics
 from service.app.readiness import RETRY, DatabaseProbe, Starting
 from service.app.recorded import HELD
 from service.app.settings import Settings
@@ -296,7 +296,7 @@ def _build_login(settings: Settings, keyring: Keyring) -> "SignIn | None":
 @contextlib.asynccontextmanager
 async def _run_lifespan(app: FastAPI) -> AsyncIterator[None]:
     await asyncio.to_thread(_refresh_snapshots, app)
-    telemetry = start_telemetry(partial(update_gauges, app))
+    telemetry = start_telemetry(partial(collect_metrics, app))
     following = [
         asyncio.create_task(_repeat_every(_POLL_SECONDS, _refresh_snapshots, app)),
         asyncio.create_task(_repeat_every(_NOTE_USE_SECONDS, _record_key_use, app)),

@@ -1,11 +1,16 @@
 """Prometheus metrics: requests, and the state of the database, the jobs and the catalog."""
 
+import logging
 from collections import Counter
 from collections.abc import Callable, Iterable
+from functools import partial
 
 from fastapi import FastAPI
-from prometheus_client import Gauge, Info, generate_latest
+from prometheus_client import REGISTRY, CollectorRegistry, Gauge, Info, generate_latest
+from prometheus_client.metrics_core import Metric
+from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import QueuePool
+from starlette.datastructures import State
 
 from service import __version__
 from service.app.background.audit import VERIFY
@@ -14,6 +19,7 @@ from service.approvals.tables import PENDING
 from service.budgets.usage import list_committed_shares
 from service.kit.clock import now
 from service.kit.database.engine import Reader
+from service.kit.database.failures import describe_failure, warn_of_failure
 from service.kit.jobs import repository as jobs
 from service.kit.security.principals import DEFAULT_TENANT
 from service.nodes import repository as nodes
@@ -24,56 +30,85 @@ from service.plans import repository as plans
 from service.quotes import repository as quotes
 from service.webhooks import repository as webhooks
 
+_log = logging.getLogger(__name__)
+
+_STORED = CollectorRegistry()
+"""Gauges of what the database holds, which are left out while it cannot be read."""
+_StoredGauge = partial(Gauge, registry=_STORED)
+
 _BUILD = Info("ironlaw_build", "Versions of the service and of its formulas.")
 _BUILD.info({"version": __version__, "method_version": METHOD_VERSION})
-_JOBS = Gauge("ironlaw_jobs", "Background jobs.", ["kind", "state"])
-_OVERDUE = Gauge("ironlaw_jobs_overdue_seconds", "Seconds since the first job was due.", ["kind", "state"])
-_NODES = Gauge("ironlaw_nodes", "Nodes of every tenant.", ["device", "state"])
-_LEASES = Gauge("ironlaw_leases", "Leases of benchmark runs.", ["device", "state"])
-_SILENT = Gauge("ironlaw_nodes_silent", "Active nodes without a recent heartbeat.", ["device"])
-_PLANS = Gauge("ironlaw_plans", "Plans of every tenant.", ["state"])
-_QUOTES = Gauge("ironlaw_quotes", "Versions of quotes of every tenant.", ["state"])
-_APPROVALS = Gauge("ironlaw_approvals", "Approvals of every tenant.", ["state"])
-_OLDEST = Gauge("ironlaw_approvals_waiting_seconds", "Seconds that the first approval has waited.")
-_ACTS = Gauge("ironlaw_approvals_overdue_seconds", "Seconds since an unsettled deadline passed.", ["state"])
-_DELIVERIES = Gauge("ironlaw_webhook_deliveries", "Events for webhooks of every tenant.", ["state"])
-_UNSENT = Gauge(
+_JOBS = _StoredGauge("ironlaw_jobs", "Background jobs.", ["kind", "state"])
+_OVERDUE = _StoredGauge(
+    "ironlaw_jobs_overdue_seconds", "Seconds since the first job was due.", ["kind", "state"]
+)
+_NODES = _StoredGauge("ironlaw_nodes", "Nodes of every tenant.", ["device", "state"])
+_LEASES = _StoredGauge("ironlaw_leases", "Leases of benchmark runs.", ["device", "state"])
+_SILENT = _StoredGauge("ironlaw_nodes_silent", "Active nodes without a recent heartbeat.", ["device"])
+_PLANS = _StoredGauge("ironlaw_plans", "Plans of every tenant.", ["state"])
+_QUOTES = _StoredGauge("ironlaw_quotes", "Versions of quotes of every tenant.", ["state"])
+_APPROVALS = _StoredGauge("ironlaw_approvals", "Approvals of every tenant.", ["state"])
+_OLDEST = _StoredGauge("ironlaw_approvals_waiting_seconds", "Seconds that the first approval has waited.")
+_ACTS = _StoredGauge(
+    "ironlaw_approvals_overdue_seconds", "Seconds since an unsettled deadline passed.", ["state"]
+)
+_DELIVERIES = _StoredGauge("ironlaw_webhook_deliveries", "Events for webhooks of every tenant.", ["state"])
+_UNSENT = _StoredGauge(
     "ironlaw_webhook_deliveries_overdue_seconds", "Seconds since the first delivery was due.", ["state"]
 )
-_WEBHOOKS = Gauge("ironlaw_webhooks", "Webhooks by the reason why they are disabled.", ["disabled"])
-_BUDGETS = Gauge("ironlaw_budgets", "Current budgets, by the share committed.", ["committed"])
+_WEBHOOKS = _StoredGauge("ironlaw_webhooks", "Webhooks by the reason why they are disabled.", ["disabled"])
+_BUDGETS = _StoredGauge("ironlaw_budgets", "Current budgets, by the share committed.", ["committed"])
 _SHARES = ((0.5, "under_half"), (0.8, "half_to_80_percent"), (1.0, "80_to_100_percent"))
 _WAITING = Gauge("ironlaw_claims_waiting", "Claims of this process that wait for a lease.")
 _CONNECTIONS = Gauge("ironlaw_database_connections_in_use", "Connections held by requests and jobs.")
+_DATABASE_UP = Gauge("ironlaw_database_up", "1 if the rows of the database could be counted, else 0.")
 _REVISION = Gauge("ironlaw_catalog_revision", "Revision of the catalog that estimates read.")
-_AUDIT_FAULTS = Gauge("ironlaw_audit_faults", "Faults that the last audit verification found.")
-_AUDIT_GAPS = Gauge("ironlaw_audit_gaps", "Gaps that the last audit verification left.")
-_AUDIT_VERIFIED = Gauge(
+_AUDIT_FAULTS = _StoredGauge("ironlaw_audit_faults", "Faults that the last audit verification found.")
+_AUDIT_GAPS = _StoredGauge("ironlaw_audit_gaps", "Gaps that the last audit verification left.")
+_AUDIT_VERIFIED = _StoredGauge(
     "ironlaw_audit_verified_timestamp_seconds", "Time of the last audit verification; 0 if never."
 )
 _KEYS = Gauge("ironlaw_api_keys", "Live keys of every tenant.")
 
 
 def render_metrics(app: FastAPI) -> bytes:
-    """Renders all metrics as text."""
-    update_gauges(app)
-    return generate_latest()
+    """Renders all metrics as text; those of stored rows only if the database can be read."""
+    return b"".join(map(generate_latest, _update_gauges(app)))
 
 
-def update_gauges(app: FastAPI) -> None:
-    """Brings the gauges up to date."""
+def collect_metrics(app: FastAPI) -> list[Metric]:
+    """Returns what :func:`render_metrics` renders."""
+    return [metric for registry in _update_gauges(app) for metric in registry.collect()]
+
+
+def _update_gauges(app: FastAPI) -> list[CollectorRegistry]:
+    """Brings the gauges up to date and returns the registries of those that are."""
     state = app.state
+    _WAITING.set(len(state.waiting))
+    pool = state.database.engine.pool
+    _CONNECTIONS.set(pool.checkedout() if isinstance(pool, QueuePool) else 0)
+    _REVISION.set(state.snapshots.get_current(DEFAULT_TENANT).revision)
+    _KEYS.set(len(state.held_keys))
+    try:
+        _count_rows(state)
+    except SQLAlchemyError as error:
+        failure = describe_failure(error)
+        if failure is None:
+            raise
+        warn_of_failure(_log, "stored rows are not counted", failure)
+        _DATABASE_UP.set(0)
+        return [REGISTRY]
+    _DATABASE_UP.set(1)
+    return [REGISTRY, _STORED]
+
+
+def _count_rows(state: State) -> None:
     with state.database.open_reader() as session:
         _count_jobs(session)
         _count_nodes(session)
         _count_money(session, lambda tenant_id: state.snapshots.get_current(tenant_id).exchange_rates)
         _count_webhooks(session)
         _count_audit(session)
-    _WAITING.set(len(state.waiting))
-    pool = state.database.engine.pool
-    _CONNECTIONS.set(pool.checkedout() if isinstance(pool, QueuePool) else 0)
-    _REVISION.set(state.snapshots.get_current(DEFAULT_TENANT).revision)
-    _KEYS.set(len(state.held_keys))
 
 
 def _count_jobs(session: Reader) -> None:

@@ -40,8 +40,7 @@ class MetricsExport:
 
     exporter: "MetricExporter"
     resource: Resource
-    measure: Callable[[], object]
-    """Brings gauges up to date."""
+    collect: Callable[[], Iterable[Family]]
     interval_seconds: float
     _began: int = field(default_factory=time.time_ns)
     _stopping: threading.Event = field(default_factory=threading.Event)
@@ -64,10 +63,10 @@ class MetricsExport:
 
     def _export(self) -> None:
         try:
-            self.measure()
-        except Exception as error:  # noqa: BLE001  # the database comes back, and counters need none
+            families = self.collect()
+        except Exception as error:  # noqa: BLE001  # the thread goes on, and counters need no database
             warn_of_error(log, "gauges are not brought up to date", error)
-        families = list(REGISTRY.collect())
+            families = REGISTRY.collect()
         self.exporter.export(build_metrics_data(families, self.resource, self._began, time.time_ns()))
 
 

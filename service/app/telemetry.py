@@ -3,10 +3,13 @@
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
+
+from prometheus_client import REGISTRY
+from prometheus_client.metrics_core import Metric
 
 from service import __version__
 from service.kit.tracing import set_tracer
@@ -46,8 +49,8 @@ def check_telemetry() -> bool:
     return True
 
 
-def start_telemetry(measure: Callable[[], object] = lambda: None) -> "Telemetry":
-    """Starts the export that the environment asks for; ``measure`` brings gauges up to date before each.
+def start_telemetry(collect: Callable[[], Iterable[Metric]] = REGISTRY.collect) -> "Telemetry":
+    """Starts the export that the environment asks for, of the metrics that ``collect`` returns.
 
     Without an endpoint nothing is imported and nothing runs.
     """
@@ -59,7 +62,7 @@ def start_telemetry(measure: Callable[[], object] = lambda: None) -> "Telemetry"
     resource = Resource.create({**about, "service.version": __version__})
     return Telemetry(
         _start_tracing(resource) if _is_on("TRACES") else None,
-        _start_metrics(resource, measure) if _is_on("METRICS") else None,
+        _start_metrics(resource, collect) if _is_on("METRICS") else None,
     )
 
 
@@ -74,13 +77,13 @@ def _start_tracing(resource: "Resource") -> "TracerProvider":
     return provider
 
 
-def _start_metrics(resource: "Resource", measure: Callable[[], object]) -> "MetricsExport":
+def _start_metrics(resource: "Resource", collect: Callable[[], Iterable[Metric]]) -> "MetricsExport":
     from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter  # noqa: PLC0415
 
     from service.app.metrics_export import MetricsExport  # noqa: PLC0415
 
     milliseconds = float(os.environ.get("OTEL_METRIC_EXPORT_INTERVAL") or _INTERVAL_MILLISECONDS)
-    export = MetricsExport(OTLPMetricExporter(), resource, measure, milliseconds / 1000)
+    export = MetricsExport(OTLPMetricExporter(), resource, collect, milliseconds / 1000)
     export.start()
     return export
 

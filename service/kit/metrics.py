@@ -1,6 +1,7 @@
 """Prometheus metrics of requests by operation, of long work and of deliveries."""
 
 from functools import cache
+from http import HTTPStatus
 
 from prometheus_client import Counter, Gauge, Histogram
 
@@ -9,6 +10,7 @@ _SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0
 REQUESTS = Counter("ironlaw_requests", "Requests answered.", ["operation", "status"])
 REQUEST_SECONDS = Histogram("ironlaw_request_seconds", "Time to answer.", ["operation"], buckets=_SECONDS)
 REQUESTS_IN_PROGRESS = Gauge("ironlaw_requests_in_progress", "Requests being answered.")
+REQUESTS_REFUSED = Counter("ironlaw_requests_refused", "Requests answered with 429 or 5xx.", ["code"])
 
 LONG_WORK_RUNNING = Gauge("ironlaw_long_work_running", "Long work being done by this process.", ["queue"])
 LONG_WORK_WAITING = Gauge("ironlaw_long_work_waiting", "Long work that waits for a thread.", ["queue"])
@@ -29,3 +31,9 @@ def count_request(operation: str, status: int, seconds: float) -> None:
     requests, times = _get_metrics(operation, status // 100)
     requests.inc()
     times.observe(seconds)
+
+
+def count_refusal(status: int, code: str) -> None:
+    """Counts a problem that was answered, if its status is 429 or 5xx."""
+    if status == HTTPStatus.TOO_MANY_REQUESTS or status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        REQUESTS_REFUSED.labels(code).inc()

@@ -68,6 +68,10 @@ def as_caller(app, name, **headers):
     return call(app, authorization=f"Bearer {name}", **headers)
 
 
+def count_refusals(code):
+    return REGISTRY.get_sample_value("ironlaw_requests_refused_total", {"code": code}) or 0
+
+
 class TestRateLimit:
     def test_a_caller_is_told_how_many_are_left(self):
         app = application(limit=LIMIT)
@@ -78,8 +82,10 @@ class TestRateLimit:
 
     def test_one_too_many_is_refused_until_the_window_ends(self):
         app = application(limit=LIMIT)
+        before = count_refusals("TOO_MANY_REQUESTS")
         statuses = [as_caller(app, "ann").status_code for _ in range(LIMIT + 2)]
         assert statuses == [200] * LIMIT + [429] * 2
+        assert count_refusals("TOO_MANY_REQUESTS") == before + 2
         refused = as_caller(app, "ann")
         assert refused.json()["code"] == "TOO_MANY_REQUESTS"
         assert refused.headers["ratelimit"].startswith('"default";r=0;t=')
@@ -225,6 +231,7 @@ class TestLog:
         call(app, authorization=f"Basic {SECRET}")
         written = lines()
         assert [line["status"] for line in written] == [422, 404, 401, 401]
+        assert [line["code"] for line in written][2:] == ["CREDENTIALS_REQUIRED"] * 2
         assert SECRET not in json.dumps(written)
 
     def test_probes_are_not_logged(self, lines):

@@ -17,6 +17,7 @@ from sqlalchemy import exc, text
 
 from service.app.application import create_app
 from service.app.examples import EXAMPLES
+from service.app.metrics import render_metrics
 from service.app.storage import upgrade_schema
 from service.kit.database import engine as kit_database
 from service.kit.database import failures
@@ -224,6 +225,14 @@ def spoil_pages(path):
     path.write_bytes(whole[:4096] + b"x" * (len(whole) - 4096))
 
 
+def counts_rows(app):
+    """Whether metrics count stored rows. They are rendered in any case, and say whether they do."""
+    lines = render_metrics(app).decode().splitlines()
+    counts = "# TYPE ironlaw_plans gauge" in lines
+    assert f"ironlaw_database_up {float(counts)}" in lines
+    return counts
+
+
 SICK = {
     "other bytes": ("DATABASE_DAMAGED", lambda path: path.write_bytes(b"x" * path.stat().st_size)),
     "pages": ("DATABASE_DAMAGED", spoil_pages),
@@ -238,6 +247,7 @@ def test_a_sick_file_makes_the_service_not_ready(app, databases, caplog, code, s
     attach(app, database)
     client = Client(app)
     assert client.get("/readyz").status_code == 200
+    assert counts_rows(app)
     with closing(sqlite3.connect(database.url.database)) as other:
         other.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     database.engine.dispose()  # new connections, as those of a pool that grows
@@ -247,6 +257,7 @@ def test_a_sick_file_makes_the_service_not_ready(app, databases, caplog, code, s
     if code == "DATABASE_DAMAGED":
         assert is_unavailable(client.get("/v1/sites"), code)
         assert is_unavailable(client.post("/v1/sites", EXAMPLES["create_site"]), code)
+        assert not counts_rows(app)
     assert not [record for record in caplog.records if record.exc_info]
     client.close()
 

@@ -16,7 +16,7 @@ from service.kit.http.problems import HostNotAllowed, OriginNotAllowed, PayloadT
 from service.kit.http.request_span import describe_answer, note_trace, open_request_span
 from service.kit.http.web import problem_response
 from service.kit.logs import log_request, request_ids
-from service.kit.metrics import REQUESTS_IN_PROGRESS, count_request
+from service.kit.metrics import REQUESTS_IN_PROGRESS, count_refusal, count_request
 
 log = logging.getLogger(__name__)
 
@@ -167,11 +167,15 @@ def _is_same_origin(given: Mapping[bytes, bytes]) -> bool:
 def _record_answer(scope: Scope, status: int, seconds: float) -> None:
     """Counts and logs an answer by its operation: paths contain ids, and query strings contain questions."""
     operation = getattr(scope.get("route"), "name", "none")
+    problem: Problem | None = scope["state"].get("problem")
     count_request(operation, status, seconds)
+    if problem is not None:
+        count_refusal(problem.status, problem.code)
     log_request(
         scope["state"],
         operation=operation,
         method=scope["method"],
         status=status,
         seconds=round(seconds, 6),
+        **({} if problem is None else {"code": problem.code}),
     )

@@ -146,6 +146,7 @@ def problem_document(problem: Problem, *, instance: str, request_id: str) -> dic
 
 def problem_response(problem: Problem, scope: Scope) -> Response:
     """Returns a problem as a response to the request of ``scope``, in the format of its route."""
+    scope.setdefault("state", {})["problem"] = problem
     route = scope.get("route")
     if isinstance(route, JsonRoute) and route.problem_page is not None:
         return route.problem_page(problem, scope)
