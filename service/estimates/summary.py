@@ -31,6 +31,7 @@ _FIGURES: Final = (
     _Figure("fit", "total_bytes", "memory", ("per_device", "total_bytes")),
     _Figure("fit", "usable_bytes", "memory", ("usable_bytes",)),
     _Figure("users", "max_concurrency", "full_context", ("limits", "max_concurrency")),
+    _Figure("users", "max_sequence_length", "full_context", ("limits", "max_sequence_length")),
     *(
         _Figure("speed", name, "throughput", (name,))
         for name in (

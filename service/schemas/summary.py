@@ -113,6 +113,8 @@ class SummaryUsers(TypedDict):
     """Tokens of such a request."""
     max_concurrency: NotRequired[Integer]
     """Most of them at a time, over all devices."""
+    max_sequence_length: NotRequired[Integer]
+    """Tokens of the longest request that fits alone."""
 
 
 class SummarySpeed(TypedDict):

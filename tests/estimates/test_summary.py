@@ -16,7 +16,10 @@ from tests.asking import shipped
 
 FIGURES = {
     "fit": ("memory", {"total_bytes": ("per_device", "total_bytes")}),
-    "users": ("full_context", {"max_concurrency": ("limits", "max_concurrency")}),
+    "users": (
+        "full_context",
+        {name: ("limits", name) for name in ("max_concurrency", "max_sequence_length")},
+    ),
     "speed": ("throughput", {}),
     "price": ("cost", {}),
     "bill": (

@@ -9535,6 +9535,8 @@ export interface SummaryUsers {
     context_tokens: number;
     /** Most of them at a time, over all devices. */
     max_concurrency?: number;
+    /** Tokens of the longest request that fits alone. */
+    max_sequence_length?: number;
 }
 
 /** A tariff of the catalog. */

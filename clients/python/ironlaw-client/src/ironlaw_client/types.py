@@ -12767,6 +12767,9 @@ class SummaryUsers(TypedDict):
     max_concurrency: NotRequired[int]
     """Most of them at a time, over all devices."""
 
+    max_sequence_length: NotRequired[int]
+    """Tokens of the longest request that fits alone."""
+
 
 class Tariff(TypedDict):
     """A tariff of the catalog."""
