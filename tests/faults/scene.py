@@ -22,6 +22,7 @@ from tests.faults.histories import UNKNOWN, History, Lease, Purse, Versions, Vot
 from tests.faults.served import PATIENCE_SECONDS, free_port, is_in_use
 from tests.nodes.hosts import BOOT, INVENTORY, INVENTORY_SHA256
 from tests.serving import run
+from tests.waiting import until
 
 ANSWERED_SECONDS = 2.0
 """After so long a caller does not wait for an answer any more."""
@@ -277,6 +278,16 @@ class Scene:
         at_once(take_part, self._nodes)
         read(self._author, insists=True)
         self._author.ask("POST", f"{path}:cancel", insists=True)
+        return history.calls, Lease()
+
+    def lapsed_lease(self):
+        """A node's lease lapses, it gets the run again, and a request of the attempt before comes late."""
+        history = History()
+        run_id = self._author.settle("POST", "/v1/benchmark-runs", {"suite_id": node_service.SUITE.id})["id"]
+        (name, node), *_ = self._nodes
+        claim = partial(until, partial(_claim, node, run_id), every=0.1)
+        token, _ = (history.record(("claim", name), claim) for _ in range(2))
+        history.record(("renew", name, token), lambda: _hold(node, run_id, "renew", token))
         return history.calls, Lease()
 
     def end(self):
