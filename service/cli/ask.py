@@ -30,6 +30,17 @@ _BINARY: Final = {"k": 1024, "m": 1024**2}
 _DECIMAL: Final = {"k": 10**3, "m": 10**6, "b": 10**9, "t": 10**12}
 _NUMBER: Final = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,6})?) ?([kmbtKMBT]?)")
 
+_OPTIONS: Final = {
+    "input_tokens": "--input",
+    "output_tokens": "--output",
+    "context_tokens": "--context",
+    "concurrency": "--concurrency",
+    "weights": "--weights",
+    "sequence_length": "--sequence",
+    "total_tokens": "--tokens",
+}
+"""Options of one goal, by the members of the request that they fill."""
+
 models = typer.Typer(no_args_is_help=True, help="Models of the catalog.")
 
 _Model = Annotated[str, typer.Argument(help="Model by any of its names, such as qwen3-32b or a hub id.")]
@@ -211,8 +222,9 @@ def _build_goal(train: str | None, serving: Mapping[str, Any], training: Mapping
     else:
         given, other, kind = training, serving, {"kind": "train", "adaptation": train}
     if unused := _drop_absent(other):
-        names = ", ".join(sorted(unused))
-        raise typer.BadParameter(f"these apply to {'training' if train is None else 'serving'} only: {names}")
+        options = ", ".join(sorted(_OPTIONS[name] for name in unused))
+        hint = "training only: add --train full, lora or qlora" if train is None else "serving only"
+        raise typer.BadParameter(f"{options}: for {hint}")
     return kind | _drop_absent(given)
 
 
