@@ -15,7 +15,7 @@ from service.app.examples import EXAMPLES
 from service.approvals.tables import ApprovalRow
 from service.budgets.actuals.tables import ActualChargeRow
 from service.kit.clock import now
-from service.kit.metrics import count_request
+from service.kit.metrics import count_refusal, count_request
 from service.nodes.tables import NodeRow
 from service.webhooks import repository as webhooks
 from service.webhooks.tables import WebhookRow
@@ -79,6 +79,7 @@ def stand(callers):
     ask_job(database)
     ask_job(database, state="dead")
     count_request("tests", 500, 0.1)
+    count_refusal(503, "BUSY")
     with database.open_writer() as session:
         session.execute(update(NodeRow).values(last_seen_at=now() - DAY))
         late = {"submitted_at": now() - DAY, "acts_at": now() - DAY / 2}
@@ -163,10 +164,10 @@ def test_every_query_shows_rows(callers):
 
 
 def test_every_alert_is_explained():
-    titles = re.findall(r"^## (Ironlaw\w+)$", (ROOT / "docs" / "runbook.md").read_text(), re.MULTILINE)
+    titles = re.findall(r"^## (Ironlaw\w+)$", (ROOT / "docs" / "operations" / "alerts.md").read_text(), re.MULTILINE)
     assert titles == [rule["alert"] for rule in ALERTS]
     for rule in ALERTS:
-        assert rule["annotations"]["runbook_url"] == f"docs/runbook.md#{rule['alert'].lower()}"
+        assert rule["annotations"]["runbook_url"] == f"docs/operations/alerts.md#{rule['alert'].lower()}"
 
 
 def test_dashboards_name_the_sources_that_are_provisioned():

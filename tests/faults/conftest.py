@@ -70,8 +70,8 @@ delivers is killed at each named point; a lease lasts one second. A message that
 did not live to record it is sent again, with the same id and to the byte the same body.
 
 The clock of a served process is set an hour and 400 days ahead and back, and right again, while a node holds
-a lease, people are signed in, a link waits and schedules run. What must hold then is in the guide of
-operations.
+a lease, people are signed in, a link waits and schedules run. What must hold then is in the page of
+failures (`docs/operations/failures.md`).
 """
 
 _LONG_ALONE = [
