@@ -50,11 +50,10 @@ STEPS = {
         510.0, ("*",), {"warmup_seconds": 0.5, "least_seconds": 0.2, "most_seconds": 1.0},
         left_out=("*_sustained", "power.*"),
         controls=(
-            "gemm.bf16_16384", "gemm.fp8_16384", "gemm_skinny.fp8_m16", "hbm.write", "hbm.strided_128",
-            "link.d2h", "link.both", "link.h2d_pageable", "link.h2d_latency", "attention.prefill_own",
-            "attention.decode_own", "fft.fp32", "fft.fp32_2d", "fft.fp32_3d", "launch.stream",
-            "memory.context", "divergence.1", "divergence.32", "bank_conflict.1", "bank_conflict.32",
-            "occupancy.8", "occupancy.64", "optimizer.adamw", "gradients.accumulate_bf16",
+            "gemm_skinny.fp8_m16", "hbm.write", "hbm.strided_128", "link.d2h", "link.h2d_pageable",
+            "link.h2d_latency", "attention.prefill_own", "attention.decode_own", "fft.fp32", "fft.fp32_3d",
+            "launch.stream", "memory.context", "divergence.1", "divergence.32", "bank_conflict.1",
+            "bank_conflict.32", "occupancy.64", "optimizer.adamw", "gradients.accumulate_bf16",
             "gradients.compress_int8", "gradients.compress_top_k", "training.step", "decode.graph",
             "enqueue.c", "enqueue.cuda_bindings", "hbm.copy_driver", "latency.memory",
         ),
@@ -84,7 +83,10 @@ STEPS = {
         ),
         {"warmup_seconds": 1.0, "least_seconds": 0.5, "most_seconds": 3.0},
         # Peaks are drawn of the sustained products; of the others, one stands beside the shapes.
-        left_out=tuple(f"gemm.{name}" for name in ("fp16", "fp8", "int8", "tf32", "fp32", "fp64")),
+        left_out=(
+            *(f"gemm.{name}" for name in ("fp16", "fp8", "int8", "tf32", "fp32", "fp64")),
+            *(f"gemm_scaled.{name}" for name in ("nvfp4", "mxfp8", "fp8_blocks")),
+        ),
     ),
     "power": Step(
         "Power when idle, with a context and under loads, in windows of 20 s",

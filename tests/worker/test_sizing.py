@@ -177,3 +177,14 @@ class TestSuites:
             for size in SUITE.find_benchmark("gemm_shape.bf16_512x14336x4096").list_sizes()
         ]
         assert sizes == [(512, 14336, 4096), (512, 7168, 4096)]
+
+    def test_experts_become_fewer_before_they_become_smaller(self):
+        grouped = SUITE.find_benchmark("gemm_grouped.bf16_64x4").list_sizes()
+        sizes = [(size.work.groups, size.work.m, size.work.n, size.work.k) for size in grouped]
+        assert sizes[:5] == [*((groups, 4, 4096, 2048) for groups in (64, 32, 16, 8)), (8, 4, 2048, 2048)]
+
+    def test_sides_of_scaled_products_stay_multiples_of_their_blocks(self):
+        scaled = SUITE.find_benchmark("gemm_scaled.nvfp4_m16")
+        work = scaled.work.model_copy(update={"n": 17 * 128})
+        sizes = [size.work.n for size in scaled.model_copy(update={"work": work}).list_sizes()]
+        assert set(sizes) == {17 * 128}

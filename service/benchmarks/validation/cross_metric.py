@@ -10,6 +10,7 @@ from service.protocol.work.arithmetic import GemmWork
 from service.protocol.work.device import PowerWork
 from service.protocol.work.links import HostLinkWork
 from service.protocol.work.memory import CacheStreamWork, StreamWork
+from service.protocol.work.products import ProductWork
 
 SLACK = 1.02
 STREAMED_SLACK = 1.05
@@ -32,7 +33,7 @@ def check_cross_metric(case: ValidationCase) -> RuleOutcomes:
     if not case.is_accelerator:
         return
     work = case.work
-    if isinstance(work, GemmWork):
+    if isinstance(work, GemmWork | ProductWork):
         yield from _check_sustained(case, work)
     if isinstance(work, StreamWork):
         yield from _check_cache(case, work)
@@ -48,7 +49,7 @@ def compute_median_figure(case: ValidationCase, is_meant: Callable[[SiblingResul
     return median(figures) if figures else None
 
 
-def _check_sustained(case: ValidationCase, work: GemmWork) -> RuleOutcomes:
+def _check_sustained(case: ValidationCase, work: GemmWork | ProductWork) -> RuleOutcomes:
     """``cross_metric.sustained_above_cold``: a device that is warm is no faster than a cold one."""
     own = case.measurement.warmup_seconds
     metric = case.result.benchmark.metric

@@ -55,6 +55,8 @@ class Work(ProtocolMessage):
     halved: ClassVar[Mapping[str, int]] = {}
     """Parameters that are halved where a device has no room for the data, the first one first, with the least
     value of each. Empty if a smaller work would answer another question, as of a message over a link."""
+    halved_multiple: ClassVar[int] = 1
+    """Number of which every parameter that was halved is a multiple."""
 
     def count_work(self) -> WorkAmount:
         """Returns the amount of work of one execution."""
@@ -63,7 +65,8 @@ class Work(ProtocolMessage):
     def halve(self) -> Self | None:
         """Returns the work with half of one parameter; None if there is no smaller one."""
         for name in self.halving_order:
-            half, rest = divmod(getattr(self, name), 2)
+            half, rest = divmod(getattr(self, name), 2 * self.halved_multiple)
+            half *= self.halved_multiple
             if not rest and half >= self.halved[name]:
                 return self.model_copy(update={name: half})
         return None

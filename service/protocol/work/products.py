@@ -1,5 +1,6 @@
 """Work of further products: of factors with a scale for each block, and of groups of experts."""
 
+from collections.abc import Iterable, Mapping
 from typing import Annotated, ClassVar, Final, Literal, NamedTuple
 
 from pydantic import Field, model_validator
@@ -30,6 +31,8 @@ class BlockScaledGemmWork(Work):
 
     kernel_bound: ClassVar[Literal["arithmetic"]] = "arithmetic"
     comparison: ClassVar[Literal["always"]] = "always"
+    halved: ClassVar[Mapping[str, int]] = {"m": 1024, "n": 1024, "k": 1024}
+    halved_multiple: ClassVar[int] = BLOCK_SIDE
 
     kind: Literal["block_scaled_gemm"]
     number_format: Literal["mxfp8", "nvfp4", "fp8_blocks"]
@@ -66,6 +69,11 @@ class BlockScaledGemmWork(Work):
         return WorkAmount(flops=2 * self.m * self.n * self.k, moved_bytes=round(read) + 2 * self.m * self.n)
 
     @property
+    def halving_order(self) -> Iterable[str]:
+        """Sides of the product, the longest one first."""
+        return sorted(self.halved, key=lambda side: -getattr(self, side))
+
+    @property
     def fetched_bytes_per_moved_byte(self) -> float:
         """1, because each matrix is read from memory or written to it once."""
         return 1.0
@@ -80,6 +88,7 @@ class GroupedGemmWork(Work):
 
     kernel_bound: ClassVar[Literal["arithmetic"]] = "arithmetic"
     comparison: ClassVar[Literal["always"]] = "always"
+    halved: ClassVar[Mapping[str, int]] = {"groups": 8, "m": 1024, "n": 1024, "k": 1024}
 
     kind: Literal["grouped_gemm"]
     dtype: Literal["bf16", "fp16"]

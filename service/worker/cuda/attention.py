@@ -126,7 +126,7 @@ class CudaAttention:
     def invalidate_result(self) -> None:
         """Invalidates the result."""
         size = WIDTHS[self._work.dtype] * compute_sizes(self._work).query
-        run_kernel(self._device, ("flush.cu", "flush"), self.result, size // 16, 0xFFFFFFFF)
+        run_kernel(self._device, ("flush.cu", "spoil"), self.result, size // 16, 0xFFFFFFFF)
 
 
 def require_first_form(work: AttentionWork, back_end: str) -> None:

@@ -52,7 +52,7 @@ class SharedReads:
     def check(self) -> CorrectnessCheck:
         """Spoils the sums, runs the kernel once, and compares the sum of every thread."""
         found = np.empty(self._work.threads, np.uint32)
-        run_kernel(self._device, ("flush.cu", "flush"), self._sums, found.nbytes // 16, SPOIL)
+        run_kernel(self._device, ("flush.cu", "spoil"), self._sums, found.nbytes // 16, SPOIL)
         self._launch()
         self._device.to_host(found, self._sums)
         thread = np.arange(self._work.threads)

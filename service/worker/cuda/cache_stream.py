@@ -77,7 +77,7 @@ class CachedArrays:
     def _count_sum_errors(self) -> int:
         """Returns 1 if the threads' sum differs from that of the array times the passes, else 0."""
         left = np.empty(self._blocks * THREADS, np.uint32)
-        run_kernel(self._device, ("flush.cu", "flush"), self._sums, left.nbytes // VECTOR_BYTES, SPOIL)
+        run_kernel(self._device, ("flush.cu", "spoil"), self._sums, left.nbytes // VECTOR_BYTES, SPOIL)
         self._launch()
         self._device.to_host(left, self._sums)
         whole = run_checksum(self._device, "sum_words", self._arrays.source, self._arrays.count, 1)

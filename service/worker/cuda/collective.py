@@ -88,7 +88,7 @@ class CollectiveExchange:
         """
         for rank, target in zip(self._ranks, self._received, strict=True):
             rank.make_current()
-            run_kernel(rank, ("flush.cu", "flush"), target, _round_up_bytes(self._left) // 16, SPOIL)
+            run_kernel(rank, ("flush.cu", "spoil"), target, _round_up_bytes(self._left) // 16, SPOIL)
             rank.synchronize()
         self.execute(1)
         error = max(self._compute_error(number) for number in range(len(self._ranks)))

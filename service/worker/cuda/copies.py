@@ -34,7 +34,7 @@ class CopyArrays:
         )
 
     def _count_errors(self, launch: KernelLaunch) -> int:
-        run_kernel(self._device, ("flush.cu", "flush"), self.target, self.vectors, SPOIL)
+        run_kernel(self._device, ("flush.cu", "spoil"), self.target, self.vectors, SPOIL)
         launch()
         sums = [
             run_checksum(self._device, "weighted_sum", address, self.count)

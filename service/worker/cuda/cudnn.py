@@ -95,7 +95,7 @@ class CudnnAttention:
         counts = {"o": sizes.result, "dq": sizes.query, "dk": sizes.key, "dv": sizes.value}
         for name in results:
             vectors = width * counts[name] // _ALIGNMENT
-            run_kernel(self._device, ("flush.cu", "flush"), self._addresses[name], vectors, _SPOIL)
+            run_kernel(self._device, ("flush.cu", "spoil"), self._addresses[name], vectors, _SPOIL)
 
     def _open_handle(self, stack: ExitStack) -> int:
         try:

@@ -208,8 +208,8 @@ class CudaDevice:
         if self._flush is None:
             vectors = self.flush_bytes // 16
             address, never = self.allocate(self.flush_bytes), self.allocate(16)
-            run_kernel(self, ("flush.cu", "flush"), address, vectors, FLUSH_WORD)
-            kernel = self.load_kernel("flush.cu", "evict")
+            run_kernel(self, ("flush.cu", "spoil"), address, vectors, FLUSH_WORD)
+            kernel = self.load_kernel("flush.cu", "flush")
             self._flush = self.build_launch(kernel, self.multiprocessors * 8, address, vectors, never)
         self._flush()
 

@@ -47,7 +47,7 @@ class DivergentWarps:
     def check(self) -> CorrectnessCheck:
         """Spoils the results, runs the kernel once, and compares the result of every thread."""
         found = np.empty(self._work.threads, np.float32)
-        run_kernel(self._device, ("flush.cu", "flush"), self._results, found.nbytes // 16, SPOIL)
+        run_kernel(self._device, ("flush.cu", "spoil"), self._results, found.nbytes // 16, SPOIL)
         self._launch()
         self._device.to_host(found, self._results)
         ways = np.arange(self._work.threads) % self._work.paths

@@ -110,7 +110,7 @@ class FourierTransform:
         source, spectrum = self._sets[0]
         self._fill_signal(source)
         if not work.in_place:
-            run_kernel(self._device, ("flush.cu", "flush"), spectrum, self._size // 16, SPOIL)
+            run_kernel(self._device, ("flush.cu", "spoil"), spectrum, self._size // 16, SPOIL)
         self._plan.enqueue_transform(source, spectrum)
         drawn = numbers.generate_bits(self._seed ^ 1, np.arange(CHECKED * work.dimensions + 1))
         which = int(drawn[0]) % work.batch

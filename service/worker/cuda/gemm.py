@@ -138,7 +138,7 @@ class MatrixProduct:
         a, b, c = self._sets[0]
         work, tolerance = self._work, compute_tolerance(self._work.dtype, self._work.k)
         size = work.m * work.n * GEMM_BYTES[work.dtype][1]
-        run_kernel(self._device, ("flush.cu", "flush"), c, size // 16, SPOIL)
+        run_kernel(self._device, ("flush.cu", "spoil"), c, size // 16, SPOIL)
         self._matmul.enqueue_product(self._algorithm, a, b, c)
         found, expected = zip(*(self._read_tile(c, *place) for place in self._select_tiles()), strict=True)
         wanted = np.concatenate(expected)

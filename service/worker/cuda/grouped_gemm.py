@@ -65,7 +65,7 @@ class GroupedProducts:
         """Compares tiles of experts of the seed, the first and last one among them, with float64."""
         work, tolerance = self._work, compute_tolerance(self._work.dtype, self._work.k)
         run_kernel(
-            self._device, ("flush.cu", "flush"), self._matrices[2], self._count_result_vectors(), SPOIL
+            self._device, ("flush.cu", "spoil"), self._matrices[2], self._count_result_vectors(), SPOIL
         )
         self._enqueue_products()
         pairs = [self._read_tile(*place) for place in self._select_tiles()]

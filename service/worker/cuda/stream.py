@@ -129,7 +129,7 @@ class StreamBandwidth:
         device, arrays = self._device, self._arrays
         target = arrays.result or self._sums
         size = 4 * (arrays.count if arrays.result else self._blocks * THREADS)
-        run_kernel(device, ("flush.cu", "flush"), target, size // VECTOR_BYTES, SPOIL)
+        run_kernel(device, ("flush.cu", "spoil"), target, size // VECTOR_BYTES, SPOIL)
         self._launch()
         places = select_positions(arrays.count, arrays.seeds[0])
         match self._pattern:

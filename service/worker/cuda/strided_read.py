@@ -61,7 +61,7 @@ class StridedBandwidth:
     def check(self) -> CorrectnessCheck:
         """Compares the sum with that of a plain kernel, whose array is compared with NumPy."""
         left = np.empty(self._blocks * THREADS, np.uint32)
-        run_kernel(self._device, ("flush.cu", "flush"), self._sums, left.nbytes // 16, SPOIL)
+        run_kernel(self._device, ("flush.cu", "spoil"), self._sums, left.nbytes // 16, SPOIL)
         self._launch()
         self._device.to_host(left, self._sums)
         whole = run_checksum(self._device, "sum_words", self._array, self._count, self._stride)

@@ -284,11 +284,11 @@ int cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, Kernel* kernel, int
     return 0;
 }
 // There is no cache here: it is enough that each array is read once by what empties it, which leaves nothing.
-static std::vector<u64> evicted;
+static std::vector<u64> flushed;
 static bool is_again(const Launch& launch) {
-    if (launch.kernel->name != "evict") return false;
-    const bool found = launch.arguments == evicted;
-    evicted = launch.arguments;
+    if (launch.kernel->name != "flush") return false;
+    const bool found = launch.arguments == flushed;
+    flushed = launch.arguments;
     return found;
 }
 static void execute(const Launch& launch) {

@@ -41,7 +41,7 @@ def test_own_kernels_are_flushed_timed_and_checked(driver, monkeypatch, phase, d
         driver.forget()
         assert timed.execute(2) == 20_000 * len(kernels)
         # The data would fit into the cache.
-        assert driver.journal == ["evict", "hold", "record", *kernels, "record"] * 2
+        assert driver.journal == ["flush", "hold", "record", *kernels, "record"] * 2
         assert timed.check().passed
         assert timed.facts.library == "own kernel attention"
         monkeypatch.setattr(timed._back_end, "queue", lambda: None)
@@ -100,7 +100,7 @@ def test_calls_of_a_library_are_queued_before_the_device_begins(torch, driver):
         driver.fact("begun", 2)
         driver.forget()
         assert timed.execute(3) == 150_000
-        assert driver.journal == ["evict", "hold", "record", "record"] * 5
+        assert driver.journal == ["flush", "hold", "record", "record"] * 5
         assert holds == [300_000, 600_000, 1_200_000, 1_200_000, 1_200_000]
         driver.fact("begun", 1000)
         with pytest.raises(Unsupported, match="host takes longer than 76800000 ns to queue the work"):

@@ -94,11 +94,11 @@ def test_arrays_that_the_cache_could_hold_are_flushed_before_each_pass(driver):
     with prepared("stream", pattern="copy", array_bytes=9 * MIB) as timed:
         driver.forget()
         timed.execute(3)
-        assert driver.journal == ["evict", "record", "stream_copy", "record"] * 3
+        assert driver.journal == ["flush", "record", "stream_copy", "record"] * 3
     with prepared("stream", pattern="copy", array_bytes=10 * MIB) as timed:
         driver.forget()
         timed.execute(3)
-        assert driver.journal == ["evict", "record", *["stream_copy"] * 3, "record"]
+        assert driver.journal == ["flush", "record", *["stream_copy"] * 3, "record"]
         assert timed.facts.flush_bytes == MIB
         assert timed.facts.working_set_bytes == 20 * MIB
 
@@ -113,7 +113,7 @@ def test_a_flush_leaves_little_even_of_a_cache_that_replaces_at_random(l2_bytes,
 
 def test_the_time_of_a_flush_is_not_counted(driver):
     with prepared("strided_read", stride_bytes=128, array_bytes=MIB) as timed:
-        driver.takes("evict", 5000)
+        driver.takes("flush", 5000)
         driver.takes("strided_read", 7)
         assert timed.execute(3) == 21_000
 

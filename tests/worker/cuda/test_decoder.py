@@ -44,7 +44,7 @@ def test_tokens_are_those_of_the_weights_the_cache_and_the_tokens_before(lt, dri
         assert correctness.largest_error > 0
         driver.forget()
         timed.execute(1)
-        assert driver.journal[:3] == ["first_step", "evict", "record"]
+        assert driver.journal[:3] == ["first_step", "flush", "record"]
         assert driver.journal.count("graph") == (4 if uses_graph else 0)
         assert driver.journal.count(f"choose_{dtype}") == driver.journal.count("next_step") == 4
         # A loop again gives the same tokens, because the cache is as it was.

@@ -14,7 +14,7 @@ def test_a_copy_within_the_device_is_timed_and_compared(driver, monkeypatch):
         driver.takes("device_copy", 80)
         driver.forget()
         assert timed.execute(3) == 240_000
-        assert driver.journal == ["flush", "evict", "record", *["device_copy"] * 3, "record"]
+        assert driver.journal == ["spoil", "flush", "record", *["device_copy"] * 3, "record"]
         assert timed.check().passed
         monkeypatch.setattr(timed, "_enqueue_copy", lambda: None)
         assert not timed.check().passed
@@ -24,7 +24,7 @@ def test_a_copy_that_the_cache_could_hold_is_flushed_before_each(driver):
     with prepared("device_copy", array_bytes=MIB) as timed:
         driver.forget()
         timed.execute(2)
-        assert driver.journal == ["flush", *["evict", "record", "device_copy", "record"] * 2]
+        assert driver.journal == ["spoil", *["flush", "record", "device_copy", "record"] * 2]
 
 
 def test_a_chase_goes_on_where_the_last_one_ended(driver, monkeypatch):

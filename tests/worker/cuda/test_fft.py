@@ -62,7 +62,7 @@ def test_buffers_take_turns_and_small_ones_are_flushed(cufft, driver):
         timed.execute(1)
         driver.forget()
         assert timed.execute(2) == 80_000
-        assert driver.journal == ["evict", "record", "record"] * 2
+        assert driver.journal == ["flush", "record", "record"] * 2
 
 
 def test_what_lies_in_place_is_made_anew_before_each(cufft, driver):
@@ -71,7 +71,7 @@ def test_what_lies_in_place_is_made_anew_before_each(cufft, driver):
         timed.execute(1)
         driver.forget()
         timed.execute(2)
-        assert driver.journal == ["fill_fp32", "evict", "record", "record"] * 2
+        assert driver.journal == ["fill_fp32", "flush", "record", "record"] * 2
         assert all(source == spectrum for source, spectrum in cufft.buffers)
 
 

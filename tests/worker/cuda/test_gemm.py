@@ -176,7 +176,7 @@ def test_small_matrices_are_flushed_out_before_each_product(lt, driver):
         assert timed.facts.rotated_buffers == gemm.MOST_SETS
         driver.forget()
         assert timed.execute(3) == 210_000
-        assert driver.journal == ["evict", "record", "record"] * 3
+        assert driver.journal == ["flush", "record", "record"] * 3
 
 
 @pytest.fixture
@@ -200,7 +200,7 @@ def test_small_products_run_as_one_launch_of_a_graph(small, driver, microseconds
         small.products.clear()
         assert timed.execute(products) == products * 1000 * microseconds
         # Between the events is no launch but that of the graph.
-        assert driver.journal == ["evict", "record", "graph", "record"]
+        assert driver.journal == ["flush", "record", "graph", "record"]
         results = [result for *_, result in small.products]
         assert len(results) == products
         assert results[:22] == results[-22:]
@@ -212,7 +212,7 @@ def test_what_is_left_over_of_graphs_runs_one_by_one(small, driver):
         assert timed.facts.executions_per_launch == 110
         driver.forget()
         assert timed.execute(223) == 223 * 40_000
-        assert driver.journal == ["evict", "record", "graph", "graph", "record"]
+        assert driver.journal == ["flush", "record", "graph", "graph", "record"]
         assert timed.check().passed
 
 
@@ -227,9 +227,9 @@ def test_a_flush_comes_before_the_clock_of_every_sample(lt, driver, monkeypatch)
     monkeypatch.setattr(gemm, "CACHE_SHARE", 1)
     with product("fp32", 64, 64, 64) as timed:
         driver.forget()
-        driver.takes("evict", 5000)
+        driver.takes("flush", 5000)
         assert timed.execute(2) == 140_000
-        assert driver.journal == ["evict", "record", "record"]
+        assert driver.journal == ["flush", "record", "record"]
 
 
 def test_a_format_that_the_device_lacks_is_unsupported(lt, monkeypatch):

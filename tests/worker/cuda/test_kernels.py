@@ -121,9 +121,9 @@ def test_checksums_are_those_of_numpy():
 
 
 @on_this_processor
-def test_flush_overwrites_everything():
+def test_spoil_overwrites_everything():
     array = np.zeros(4 * 9_999, np.uint32)
-    (touched,) = counted("flush.cu", "flush", BLOCKS, THREADS, array, 9_999, 0x1_5A5A5A5A)
+    (touched,) = counted("flush.cu", "spoil", BLOCKS, THREADS, array, 9_999, 0x1_5A5A5A5A)
     assert set(array.tolist()) == {0x5A5A5A5A}
     assert touched == (0, array.nbytes)
 
@@ -132,10 +132,10 @@ def test_flush_overwrites_everything():
 def test_a_cache_is_emptied_by_reads_alone():
     """A line that was written would go to memory during what is timed next."""
     array, never = np.full(4 * 9_999, 0x5A5A5A5A, np.uint32), np.ones(4, np.uint32)
-    assert counted("flush.cu", "evict", BLOCKS, THREADS, array, 9_999, never) == [(array.nbytes, 0), (0, 0)]
+    assert counted("flush.cu", "flush", BLOCKS, THREADS, array, 9_999, never) == [(array.nbytes, 0), (0, 0)]
     # A word of 0 would be stored: without a store that can happen, a compiler leaves out the reads.
     array[-4:] = 0
-    run("flush.cu", "evict", BLOCKS, THREADS, array, 9_999, never)
+    run("flush.cu", "flush", BLOCKS, THREADS, array, 9_999, never)
     assert never[0] == 0
 
 

@@ -143,7 +143,7 @@ class TestGroups:
             driver.forget()
             assert timed.execute(3) == 240_000
             assert cublas.calls == before + 3
-            assert driver.journal == ["flush", *["evict", "record", "record"] * 3]
+            assert driver.journal == ["spoil", *["flush", "record", "record"] * 3]
             correctness = timed.check()
             assert correctness.passed, correctness
             assert correctness.largest_error > 0
