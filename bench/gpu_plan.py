@@ -66,7 +66,7 @@ STEPS = {
             "gemm_shape.bf16_1536x1536x1536", "gemm_skinny.bf16_m1", "cache.read", "launch.graph",
         ),
         {"warmup_seconds": 1.0, "least_seconds": 0.5, "most_seconds": 2.0},
-        left_out=("*_sustained", "*_flashinfer*", "*_flash3*", "*_cudnn_paged", "gemm.fp64"),
+        left_out=("*_sustained", "*_flashinfer*", "*_flash3*", "*_cudnn_paged", "*_mla", "gemm.fp64"),
         controls=(
             "gemm.bf16_16384", "gemm.fp8_16384", "gemm_skinny.fp8_m16", "attention.prefill_own",
             "attention.decode_own",

@@ -11,6 +11,7 @@ from service.planning.hardware.calibration import Calibration
 from service.planning.hardware.cluster import Accelerator, Cluster
 from service.planning.hardware.collectives import Collective, build_fabric, collective_seconds
 from service.planning.hardware.links import Link
+from service.planning.inference.attention import TILE_ROWS
 from service.planning.models.profile import FusedAttention
 from service.planning.operators import OperatorKind, OperatorWork, operator_seconds
 from service.planning.precision import NumberFormat
@@ -73,7 +74,7 @@ class Planned:
             case "stream":
                 return self._streamed(work.count_work().moved_bytes)
             case "attention" if work.phase == "decode":
-                return self._read(work.count_work().moved_bytes, self.serving.cache_bandwidth)
+                return self._decoded(work)
             case "attention":
                 return self._attention(work)
             case "collective":
@@ -101,7 +102,16 @@ class Planned:
         number_format = find_scaled_format(work)
         share = self.machine.rates.matrix_peak[number_format]
         rate = self.machine.peak_flops_per_second[number_format] * share
+        # Planning's rate of 4 bits is that of products with scales.
+        rate *= 1.0 if number_format is NumberFormat.FP4 else self.serving.scaled_share
         return work.count_work().flops / rate + self.machine.rates.kernel_seconds
+
+    def _decoded(self, work: AttentionWork) -> float:
+        amount, peak = work.count_work(), self.machine.peak_flops_per_second[NumberFormat.BF16]
+        filled = max(1.0, TILE_ROWS * work.kv_heads / work.query_heads)
+        computed = amount.flops * filled / (peak * self.serving.decode_attention)
+        read = self._read(amount.moved_bytes, self.serving.cache_bandwidth)
+        return max(read, computed + self.machine.rates.kernel_seconds)
 
     def _attention(self, work: AttentionWork) -> float:
         amount, tokens = work.count_work(), work.batch * work.context_tokens

@@ -20,6 +20,7 @@ from service.benchmarks.validation.cross_metric import check_cross_metric
 from service.benchmarks.verdicts import RuleFinding
 from service.calibrations.fitting import BenchmarkObservation, compute_figures
 from service.calibrations.fitting.device import FORMATS
+from service.planning.precision import NumberFormat
 from service.protocol.suites import Benchmark
 from service.protocol.work.arithmetic import AttentionWork, GemmWork
 from service.protocol.work.products import BlockScaledGemmWork
@@ -120,7 +121,9 @@ def is_supported(planned: Planned, benchmark: Benchmark) -> bool:
     """Returns true if a device multiplies in the format of a benchmark."""
     work, known = benchmark.work, planned.machine.peak_flops_per_second
     if isinstance(work, BlockScaledGemmWork):
-        return find_scaled_format(work) in known
+        # Multipliers that apply scales of short blocks came with those of 4 bits, in place of blocks of 128.
+        applies = NumberFormat.FP4 in known
+        return find_scaled_format(work) in known and applies is (work.number_format != "fp8_blocks")
     return not isinstance(work, GemmWork) or FORMATS[work.dtype] in known
 
 

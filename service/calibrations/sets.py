@@ -39,6 +39,8 @@ _UNITS = {
     OperatorQuantity.EXPERT_VARIATION: "share",
 }
 """Units of constants of operators other than FLOPs per second."""
+_SHARES = frozenset({ServingQuantity.SCALED_SHARE})
+"""Constants of serving over another rate of the same device."""
 
 
 def resolve_unit(name: str) -> str:
@@ -46,6 +48,10 @@ def resolve_unit(name: str) -> str:
     match name.split("."):
         case ["operators", quantity, *_]:
             return _UNITS.get(OperatorQuantity(quantity), "flops_per_second")
+        case ["serving", ServingQuantity.DECODE_ATTENTION]:
+            return "flops_per_second"
+        case ["serving", quantity] if quantity in _SHARES:
+            return "share"
         case ["power", "byte_joules"]:
             return "joules_per_byte"
         case ["power", _]:

@@ -7,8 +7,8 @@ import pytest
 
 from service.calibrations.fitting import FittedDevice, compute_figures
 from service.calibrations.sets import parse_calibration, to_document
-from service.planning.hardware.calibration import AchievedShare, OperatorQuantity
-from service.planning.hardware.calibration.measured import MeasuredScope
+from service.planning.hardware.calibration import AchievedShare, OperatorQuantity, ServingQuantity
+from service.planning.hardware.calibration.measured import DeviceCalibration, MeasuredScope
 from service.protocol.suites import shipped_suites
 from tests.asking import ask, question
 from tests.benchmarks.planned import (
@@ -26,9 +26,11 @@ from tests.benchmarks.planned import (
     prompt,
     work,
 )
-from tests.calibrated import with_sets
+from tests.calibrated import figure as measured_figure
+from tests.calibrated import scope_of, with_sets
 
 H100 = device()
+SERVING = H100.reference.serving.get_rates(None)
 
 
 def shares(found):
@@ -227,8 +229,45 @@ def test_products_of_four_bits_tell_their_own_peak():
     product = work("block_scaled_gemm", number_format="nvfp4", m=8192, n=8192, k=8192)
     of_eight_bits = product.model_copy(update={"number_format": "mxfp8"})
     suite = [("nvfp4", product, "flops_per_second"), ("mxfp8", of_eight_bits, "flops_per_second")]
-    found = shares(compute_figures(observations(Planned(blackwell), suite), blackwell))
-    assert found == pytest.approx({"operators.matrix_peak.fp4": blackwell.machine.rates.matrix_peak["fp4"]})
+    cool = observations(Planned(blackwell, matrix=1.1), suite, warmup=1.0)
+    warm = observations(Planned(blackwell), suite, warmup=10.0)
+    assert shares(compute_figures([*cool, *warm], blackwell)) == pytest.approx(
+        {
+            "operators.matrix_peak.fp4": blackwell.machine.rates.matrix_peak["fp4"],
+            "serving.scaled_share": SERVING.scaled_share,
+        }
+    )
+
+
+def test_scales_of_blocks_are_told_against_the_products_of_the_same_device():
+    """A device that multiplies at half the rate scales as before; blocks of 128 come before those of 32."""
+    scaled = work("block_scaled_gemm", number_format="fp8_blocks", m=8192, n=8192, k=8192)
+    suite = [
+        ("plain", gemm(8192, 8192, 8192, "fp8_e4m3"), "flops_per_second"),
+        ("blocks", scaled, "flops_per_second"),
+    ]
+    found = observations(Planned(H100, matrix=0.5), suite)
+    short = observed("mxfp8", scaled.model_copy(update={"number_format": "mxfp8"}), "flops_per_second", 1e14)
+    (share,) = [
+        each for each in compute_figures([*found, short], H100).figures if each.name == "serving.scaled_share"
+    ]
+    assert share.figure.value == pytest.approx(SERVING.scaled_share, rel=1e-3)
+    assert share.rests_on.benchmarks == ("blocks",)
+
+
+def test_a_latent_cache_tells_of_arithmetic_only_where_arithmetic_bounds_it():
+    """243 FLOP a byte: more than an A100 multiplies while it reads one, and fewer than an H100 does."""
+    latent = work(
+        "attention", phase="decode", back_end="cudnn", dtype="bf16", batch=16, query_heads=128, kv_heads=1,
+        head_size=576, value_size=512, context_tokens=4096, page_tokens=64,
+    )  # fmt: skip
+    suite = [("latent", latent, "bytes_per_second")]
+    a100 = device("a100-sxm-80gb")
+    assert drawn(a100, suite=suite) == pytest.approx({"serving.decode_attention": SERVING.decode_attention})
+    assert drawn(suite=suite) == {}
+    # At half of its bandwidth as well: bytes explain the time, once the rate of a cache is known.
+    pages = ("pages", attention("decode", "cudnn", 16, 8192, 128, page_tokens=64), "bytes_per_second")
+    assert drawn(suite=[*suite, pages], stream=0.5).keys() == {"serving.cache_bandwidth"}
 
 
 def test_the_workers_own_attention_tells_nothing_of_frameworks():
@@ -354,3 +393,30 @@ def test_the_standard_suite_tells_every_constant_that_is_drawn():
     assert of_links.keys() == {
         f"links.nvlink.{name}" for name in ("rate", "launch_seconds", "in_network_rate")
     }
+
+
+SLOWER_KERNELS = (("scaled_share", "h100-sxm", "fp8_block_128", "time_to_first_token_seconds"),)
+
+
+@pytest.mark.parametrize(("quantity", "accelerator", "weights", "figure"), SLOWER_KERNELS)
+def test_a_measured_share_of_a_kernel_moves_the_formats_that_it_multiplies(
+    snapshot, quantity, accelerator, weights, figure
+):
+    """Half of what is expected; twice of it, which no software was seen to reach, changes nothing."""
+    scope = scope_of(snapshot.accelerators[accelerator].accelerator)
+    expected_share = getattr(SERVING, quantity)
+
+    def answer(factor, **stored):
+        serving = {ServingQuantity(quantity): measured_figure((factor or 1.0) * expected_share)}
+        sets = (DeviceCalibration(id="set", scope=scope, serving=serving),) if factor else ()
+        shape = {"kind": "inference", "input_tokens": 8192, "output_tokens": 64, "concurrency": 1}
+        asked = question("llama-3.1-8b", accelerator, **shape, **stored)
+        return ask(with_sets(snapshot, *sets), "throughput", asked)
+
+    before, after = answer(None, weight_format=weights), answer(0.5, weight_format=weights)
+    assert after[figure]["value"] > 1.3 * before[figure]["value"]
+    assert after["evidence"]["calibration_ids"] == ["set"]
+    assert answer(2.0, weight_format=weights)[figure]["value"] == before[figure]["value"]
+    plain = answer(0.5, weight_precision="bf16")
+    assert plain[figure]["value"] == answer(None, weight_precision="bf16")[figure]["value"]
+    assert plain["evidence"]["calibration_ids"] == []

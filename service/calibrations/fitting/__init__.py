@@ -26,10 +26,13 @@ from service.calibrations.fitting.operators import (
 from service.calibrations.fitting.power import compute_power_figures
 from service.calibrations.fitting.serving import (
     compute_cache_bandwidth,
+    compute_decode_attention,
     compute_expert_bandwidth,
+    compute_scaled_share,
     compute_weight_bandwidth,
 )
 from service.calibrations.sets import build_name
+from service.planning.hardware.calibration import ServingQuantity
 from service.planning.hardware.calibration.measured import MeasuredFigure
 from service.planning.hardware.collectives import Collective, CollectiveAlgorithm
 from service.planning.operators import DeviceMachine
@@ -65,7 +68,11 @@ def compute_figures(observations: Sequence[BenchmarkObservation], device: Fitted
         beside = machine.rates.kernel_seconds
     found += compute_weight_bandwidth(observations, device, beside)
     found += compute_expert_bandwidth(observations, device, beside)
-    found += compute_cache_bandwidth(observations, device, beside)
+    cached = compute_cache_bandwidth(observations, device, beside)
+    found += cached
+    if machine is not None:
+        found += compute_scaled_share(observations, machine)
+        found += compute_decode_attention(observations, machine, _get_cache_rate(cached, device, machine))
     found += compute_memory_figures(observations)
     found += compute_rates(observations, device)
     found += _compute_power(observations, device, machine)
@@ -106,6 +113,14 @@ def _apply_constants(machine: DeviceMachine, drawn: Sequence[FittedFigure]) -> D
             case ["operators", quantity]:
                 machine = replace_rates(machine, **{quantity: value})
     return machine
+
+
+def _get_cache_rate(cached: Sequence[FittedFigure], device: FittedDevice, machine: DeviceMachine) -> float:
+    """Returns the bytes per second at which attention reads a cache, as computed or as known."""
+    if cached:
+        return cached[0].figure.value
+    known = device.reference.serving.find_share(ServingQuantity.CACHE_BANDWIDTH, None).value
+    return machine.bandwidth_bytes_per_second * machine.rates.bandwidth * known
 
 
 def _compute_power(

@@ -121,15 +121,24 @@ def compute_peaks(
         name = build_name("operators", OperatorQuantity.MATRIX_PEAK, number_format)
         method = "FLOPs over the time without that of a kernel, of large products warmed longest"
         found += solve_figure(name, used, solve_rate, limit=peak, method=method)
-    scaled = [
-        one
-        for one, work in select_work(observations, BlockScaledGemmWork)
-        if work.number_format == "nvfp4" and min(work.m, work.n, work.k) >= LARGE_SIDE
-    ]
+    scaled = list_scaled_products(observations, "nvfp4")
     peak = machine.peak_flops_per_second.get(NumberFormat.FP4) if machine else None
     name = build_name("operators", OperatorQuantity.MATRIX_PEAK, NumberFormat.FP4)
-    method = "FLOPs over the time without that of a kernel, of large products with scales"
+    method = "FLOPs over the time without that of a kernel, of large products with scales warmed longest"
     return found + solve_figure(name, scaled, solve_rate, limit=peak, method=method)
+
+
+def list_scaled_products(
+    observations: Sequence[BenchmarkObservation], number_format: str
+) -> list[BenchmarkObservation]:
+    """Returns the large products of a format of scaled blocks that were warmed longest."""
+    large = [
+        one
+        for one, work in select_work(observations, BlockScaledGemmWork)
+        if work.number_format == number_format and min(work.m, work.n, work.k) >= LARGE_SIDE
+    ]
+    longest = max((one.warmup_seconds for one in large), default=0.0)
+    return [one for one in large if one.warmup_seconds == longest]
 
 
 def _is_large(one: MeasuredProduct, machine: DeviceMachine | None) -> bool:

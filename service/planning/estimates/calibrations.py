@@ -8,6 +8,7 @@ from service.planning.estimates.devices import compute_peak
 from service.planning.hardware.calibration.operators import get_unit_format
 from service.planning.hardware.cluster import Cluster
 from service.planning.hardware.resolution import DeviceConstants
+from service.planning.inference.iteration import list_stored_matrices
 from service.planning.models.profile import ModelProfile
 from service.planning.notes import AnswerNotes
 from service.planning.parallelism import Parallelism
@@ -65,10 +66,18 @@ def _list_constants(timed: TimedWorkload) -> Iterator[str]:
         yield from (f"serving.{name}" for name in _ENGINE)
         yield from (f"serving.{name}" for name in _ENGINE_ATTENTION if attends)
         yield from ("serving.expert_bandwidth",) * routes
+        yield from _list_kernel_shares(timed, workload)
     else:
         yield from ("operators.gather_row", *("operators.expert_variation",) * routes)
     if _is_communicating(workload, layout):
         yield from (f"links.{kind}." for kind in _list_link_kinds(cluster))
+
+
+def _list_kernel_shares(timed: TimedWorkload, workload: InferenceWorkload) -> Iterator[str]:
+    """Yields the constants of kernels for weights that are not multiplied as they are stored."""
+    stored = list_stored_matrices(timed.profile, workload, timed.cluster.accelerator)
+    if any(each.casts for each in stored):
+        yield "serving.scaled_share"
 
 
 def _list_formats(workload: TrainingWorkload | InferenceWorkload, cluster: Cluster) -> set[NumberFormat]:

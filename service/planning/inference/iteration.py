@@ -418,6 +418,20 @@ def _build_matrix_kinds(
     )
 
 
+def list_stored_matrices(
+    profile: ModelProfile, workload: InferenceWorkload, accelerator: Accelerator
+) -> tuple[StoredMatrices, ...]:
+    """Returns the storage of dense matrices and of experts; empty where the device has no rate for them."""
+    narrow = accelerator.find_peak(*COMPUTE_FORMATS[workload.weight_format])
+    wide = _select_high_precision(workload.weight_format, accelerator)
+    if narrow is None or wide is None:
+        return ()
+    dense, routed = (
+        build_stored_format(profile, workload.storage, narrow[0], wide, routed=each) for each in (False, True)
+    )
+    return dense, routed
+
+
 def _select_high_precision(weight_format: NumberFormat, accelerator: Accelerator) -> NumberFormat | None:
     """Returns the format of attention, of the head and of all tensors that are stored in high precision."""
     formats: tuple[NumberFormat, ...] = (NumberFormat.BF16, NumberFormat.FP16, NumberFormat.FP32)
