@@ -177,3 +177,10 @@ class _PipeReader(threading.Thread):
 def _write_input(pipe: IO[bytes], given: bytes) -> None:
     with contextlib.suppress(BrokenPipeError), pipe:
         pipe.write(given)
+
+
+def kill_process(process: "subprocess.Popen[str]") -> None:
+    """Kills a process, ignoring its output and any input that it has not read."""
+    process.kill()
+    with contextlib.suppress(BrokenPipeError), process:
+        pass

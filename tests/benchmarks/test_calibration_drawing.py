@@ -128,6 +128,27 @@ def test_the_constants_of_a_link_come_back_from_its_collectives():
     )
 
 
+def test_processes_come_before_one_process_and_graphs_tell_nothing_of_a_link():
+    """One process that starts a collective on eight devices takes longer than each of eight does."""
+    read = observations(Planned(H100), COLLECTIVES)
+    usual = shares(compute_figures(read, H100))
+
+    def change(one, factor, **mode):
+        figure = factor * one.figures[0]
+        changed = one._replace(figures=(figure,), low=figure, high=figure)
+        return changed._replace(work=one.work.model_copy(update=mode))
+
+    short = [one for one in read if one.work.payload_bytes <= 2**20]
+    rest = [one for one in read if one not in short]
+    slow = [change(one, 3.0) for one in short]
+    processes = [change(one, 1.0, processes="per_device") for one in short]
+    graphs = [change(one, 0.2, processes="per_device", launch="graph") for one in short]
+    for every in ([*slow, *rest, *processes, *graphs], [*processes, *graphs, *rest, *slow]):
+        assert shares(compute_figures(every, H100)) == pytest.approx(usual, rel=1e-6)
+    alone = shares(compute_figures([*slow, *rest], H100))
+    assert alone["links.nvlink.launch_seconds"] > 2.0 * usual["links.nvlink.launch_seconds"]
+
+
 def test_a_link_without_switches_is_fitted_without_what_a_switch_would_have_added():
     """A node may report a figure under an algorithm that its library replaced by another."""
     a100 = device("a100-sxm-80gb")

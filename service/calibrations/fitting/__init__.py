@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from pydantic import MISSING
+
 from service.calibrations.fitting.device import FittedDevice
 from service.calibrations.fitting.links import CollectiveLine, CollectiveMessage, fit_lines, fit_link
 from service.calibrations.fitting.memory import compute_memory_figures, compute_rates
@@ -76,8 +78,9 @@ def compute_figures(observations: Sequence[BenchmarkObservation], device: Fitted
     found += compute_memory_figures(observations)
     found += compute_rates(observations, device)
     found += _compute_power(observations, device, machine)
-    messages = _build_messages(observations)
-    found += _compute_link(observations, device, messages)
+    collectives = _select_collectives(observations)
+    messages = _build_messages(collectives)
+    found += _compute_link([one for one, _ in collectives], device, messages)
     return DeviceFit(tuple(found), tuple(fit_lines(messages)))
 
 
@@ -147,7 +150,25 @@ _ALGORITHMS = {
 }
 
 
-def _build_messages(observations: Sequence[BenchmarkObservation]) -> list[CollectiveMessage]:
+def _select_collectives(
+    observations: Sequence[BenchmarkObservation],
+) -> list[tuple[BenchmarkObservation, CollectiveWork]]:
+    """Returns collectives as frameworks run them: of a process for each device where that was measured.
+
+    Graphs and results in place are left out: an engine has kernels of its own for short messages.
+    """
+    found: dict[tuple[object, ...], tuple[BenchmarkObservation, CollectiveWork]] = {}
+    for one, work in select_work(observations, CollectiveWork):
+        if work.launch is MISSING and work.in_place is MISSING:
+            message = (work.operation, work.devices, work.payload_bytes, work.algorithm)
+            if message not in found or work.processes is not MISSING:
+                found[message] = (one, work)
+    return list(found.values())
+
+
+def _build_messages(
+    collectives: Sequence[tuple[BenchmarkObservation, CollectiveWork]],
+) -> list[CollectiveMessage]:
     return [
         CollectiveMessage(
             _COLLECTIVES.get(work.operation) or Collective(work.operation),
@@ -156,15 +177,14 @@ def _build_messages(observations: Sequence[BenchmarkObservation]) -> list[Collec
             one.seconds,
             _ALGORITHMS.get(work.algorithm),
         )
-        for one, work in select_work(observations, CollectiveWork)
+        for one, work in collectives
     ]
 
 
 def _compute_link(
-    observations: Sequence[BenchmarkObservation], device: FittedDevice, messages: Sequence[CollectiveMessage]
+    used: Sequence[BenchmarkObservation], device: FittedDevice, messages: Sequence[CollectiveMessage]
 ) -> list[FittedFigure]:
-    """Computes the constants of the link between the devices of the node."""
-    used = [one for one, _ in select_work(observations, CollectiveWork)]
+    """Computes the constants of the link between the devices of the node, by its collectives."""
     if device.link is None or device.accelerator is None or not used:
         return []
     link = fit_link(

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field
+from pydantic import MISSING, Field, model_validator
 
 from service.protocol.work.base import INT64, Bytes, Work, WorkAmount
 
@@ -91,6 +91,26 @@ class CollectiveWork(Work):
     """Payload as nccl-tests counts it: bytes of a device after a gather, before all others."""
     algorithm: Literal["default", "ring", "tree", "nvls"] = "default"
     """Algorithm that the library is told to use."""
+    processes: Literal["per_device"] | MISSING = MISSING
+    """A process for each device, as frameworks have. Without it one process works on all devices."""
+    launch: Literal["graph"] | MISSING = MISSING
+    """A graph that replays several collectives, as engines do. Without it they are started one by one."""
+    in_place: Literal[True] | MISSING = MISSING
+    """True if the result takes the place of the input, as of tensors that are reduced."""
+
+    @model_validator(mode="after")
+    def _validate_processes(self) -> "CollectiveWork":
+        alone = self.launch is MISSING and self.in_place is MISSING
+        if self.processes is MISSING and not alone:
+            raise ValueError("graphs and results in place are those of a process for each device")
+        if self.in_place is not MISSING and self.operation in ("all_to_all", "send_receive"):
+            raise ValueError(f"{self.operation} has no result in place")
+        return self
+
+    @property
+    def suite_form(self) -> int:
+        """2 of processes for each device."""
+        return 1 if self.processes is MISSING else 2
 
     def count_work(self) -> WorkAmount:
         """Returns bytes of the bus: the payload times a factor that makes all numbers of devices comparable.

@@ -1,6 +1,5 @@
 """Collectives of processes over shared memory, in a ring, for a node without accelerators."""
 
-import contextlib
 import json
 import mmap
 import os
@@ -9,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
 import numpy as np
+from pydantic import MISSING
 
 from service.protocol.results import CorrectnessCheck
 from service.protocol.suites import Benchmark
@@ -16,7 +16,7 @@ from service.protocol.work.links import CollectiveWork
 from service.worker.benchmark import MeasurementFacts, PreparedBenchmark, Unsupported
 from service.worker.cpu.host_timed import NUMPY, build_correctness, build_generator, compute_checksum
 from service.worker.host import available_memory_bytes, usable_processors
-from service.worker.process import build_module_command, get_pipe
+from service.worker.process import build_module_command, get_pipe, kill_process
 from service.worker.ring import BUFFERS, ELEMENT_BYTES, map_buffers
 
 OPERATIONS = ("all_reduce", "all_gather", "reduce_scatter")
@@ -102,6 +102,8 @@ def _check_support(work: CollectiveWork) -> None:
     room = available_memory_bytes()
     if work.operation not in OPERATIONS or work.algorithm not in ("default", "ring"):
         raise Unsupported(f"{work.operation} by {work.algorithm} is not exchanged by processes")
+    if work.processes is not MISSING:
+        raise Unsupported("a process for each accelerator is that of a node with accelerators")
     if work.devices > usable:
         raise Unsupported(f"{work.devices} processes on {usable} processors")
     if work.payload_bytes % (ELEMENT_BYTES * work.devices):
@@ -134,16 +136,9 @@ def _start_processes(work: CollectiveWork, memory: int, stack: ExitStack) -> lis
             env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
             pass_fds=(memory, token_in, token_out),
         )
-        stack.callback(_kill_process, process)
+        stack.callback(kill_process, process)
         processes.append(process)
     for pipe in pipes:
         for descriptor in pipe:
             os.close(descriptor)
     return processes
-
-
-def _kill_process(process: "subprocess.Popen[str]") -> None:
-    """Kills a process, ignoring its output and any input that it has not read."""
-    process.kill()
-    with contextlib.suppress(BrokenPipeError), process:
-        pass

@@ -1,5 +1,6 @@
 // A CUDA driver whose devices are this processor: memory is the host's, a kernel runs when it is
 // launched, and a clock of its own gives every event its time. It knows what the worker uses of the driver.
+#include <functional>
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -17,7 +18,7 @@ typedef void (*Run)(unsigned, unsigned, const u64*);
 
 struct Kernel { std::string name; Run run; int arguments; int shared = 49152; };
 // A kernel, or what a library of the tests does in its place.
-struct Launch { Kernel* kernel; unsigned blocks, threads; std::vector<u64> arguments; void (*work)(); };
+struct Launch { Kernel* kernel; unsigned blocks, threads; std::vector<u64> arguments; std::function<void()> work; };
 struct Event { double at; };
 struct Stream { bool capturing = false; std::vector<Launch> queue; };
 struct Graph { std::vector<Launch> queue; };
@@ -269,6 +270,10 @@ int cuModuleGetFunction(void** function, void*, const char* name) {
 void fake_queue(Stream* stream, void (*work)()) {
     if (stream->capturing) stream->queue.push_back({nullptr, 0, 0, {}, work});
     else work();
+}
+void fake_queue_call(Stream* stream, void (*work)(void*), void* given) {
+    if (stream->capturing) stream->queue.push_back({nullptr, 0, 0, {}, [=] { work(given); }});
+    else work(given);
 }
 int cuFuncSetAttribute(Kernel* kernel, int which, int value) {
     if (which == 9) return value > 100;

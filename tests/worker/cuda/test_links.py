@@ -6,13 +6,14 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from pydantic import ValidationError
 
 from service.protocol.suites import Benchmark
-from service.protocol.work.links import PeerMatrixWork
+from service.protocol.work.links import CollectiveWork, PeerMatrixWork
 from service.worker.benchmark import Unsupported
-from service.worker.cuda import PREPARE, nccl, numbers
-from tests.worker.cuda import host_kernels
+from service.worker.cuda import PREPARE, collective, nccl, numbers
 from tests.worker.cuda.fake_nvml import EachDevice
+from tests.worker.cuda.stand_in_rank import ForkedRank, build_nccl
 
 MIB = 2**20
 SEED = 20_261_122
@@ -42,9 +43,7 @@ def devices(driver, fake_nvml):
 def library(devices, monkeypatch):
     """An NCCL under the name by which the loader looks for it."""
     monkeypatch.delenv("NCCL_ALGO", raising=False)
-    source = host_kernels.SHIM.with_name("fake_nccl.cpp").read_text()
-    built = host_kernels._built("nccl", source, link=(f"-Wl,-soname,{nccl.LIBRARY}",))
-    fake = ctypes.CDLL(str(built))
+    fake = build_nccl()
     yield fake
     assert fake.fake_nccl_alive() == 0
 
@@ -133,10 +132,14 @@ def test_a_kernel_copies_whole_vectors_only(devices):
         pass
 
 
-@pytest.mark.parametrize(("operation", "name"), [
-    ("all_reduce", "reduce"), ("all_gather", "gather"), ("reduce_scatter", "scatter"),
-    ("all_to_all", "send"), ("broadcast", "broadcast"), ("send_receive", "send"),
-])  # fmt: skip
+OPERATIONS = {
+    "all_reduce": "reduce", "all_gather": "gather", "reduce_scatter": "scatter",
+    "all_to_all": "send", "broadcast": "broadcast", "send_receive": "send",
+}  # fmt: skip
+"""Collectives, and what the NCCL of the tests calls them."""
+
+
+@pytest.mark.parametrize(("operation", "name"), OPERATIONS.items())
 @pytest.mark.parametrize("ranks", [2, 3])
 def test_a_collective_is_compared_on_every_rank(library, monkeypatch, operation, name, ranks):
     work = {"operation": operation, "devices": ranks, "payload_bytes": 12 * 4096}
@@ -148,7 +151,7 @@ def test_a_collective_is_compared_on_every_rank(library, monkeypatch, operation,
         correctness = timed.check()
         assert correctness.passed
         assert correctness.tolerance == 0
-        target, queue = timed._received[-1], timed._enqueue_collective
+        target, queue = timed._buffers[-1].received, timed._enqueue_collective
 
         def wrong():
             queue()
@@ -166,6 +169,65 @@ def test_the_time_of_a_collective_is_that_of_the_rank_that_ends_last(library, de
         devices.forget()
         assert timed.execute(5) == 200_000
         assert devices.journal == ["record", *["wait"] * 2, *["record", "wait"] * 2, "record"]
+
+
+@pytest.fixture
+def processes(library, monkeypatch):
+    """Ranks are processes of their own, each with a driver and an NCCL of the tests."""
+    monkeypatch.setattr(collective, "start_rank", ForkedRank)
+
+
+IN_PLACE, GRAPH = {"in_place": True}, {"launch": "graph"}
+
+
+@pytest.mark.parametrize("mode", [{}, IN_PLACE, GRAPH, IN_PLACE | GRAPH])
+@pytest.mark.usefixtures("processes")
+def test_a_process_for_each_accelerator_exchanges_and_every_result_is_compared(mode):
+    for operation in OPERATIONS:
+        if "in_place" in mode and operation in ("all_to_all", "send_receive"):
+            continue
+        work = {"operation": operation, "devices": 3, "payload_bytes": 12 * 1024, "processes": "per_device"}
+        with prepared("collective", 1, **work, **mode) as timed:
+            assert timed.facts.library == "NCCL 2.27.3"
+            assert timed.facts.executions_per_launch == (32 if "launch" in mode else 1)
+            assert timed.execute(65) > 0
+            assert timed.check().passed, operation
+            # Another input than the one that the result is compared with.
+            timed._ask(timed._processes, "reset")
+            assert max(answer["error"] for answer in timed._ask(timed._processes, "compare")) > 1e-3
+
+
+@pytest.mark.usefixtures("processes")
+def test_what_one_process_lacks_is_unsupported_and_what_ends_ends_all():
+    work = {"operation": "all_reduce", "devices": 2, "payload_bytes": 4096, "processes": "per_device"}
+    with pytest.raises(Unsupported, match="nvls: ncclCommInitRank: invalid usage"):
+        prepared("collective", algorithm="nvls", **work).__enter__()
+    with prepared("collective", **work) as timed:
+        timed._processes[1].kill()
+        timed._processes[1].wait()
+        with pytest.raises((RuntimeError, BrokenPipeError)):
+            timed.execute(1)
+    assert all(process.poll() is not None for process in timed._processes)
+
+
+@pytest.mark.usefixtures("devices")
+def test_a_process_without_a_driver_says_so():
+    """The processes are real here, and find no device of the tests."""
+    work = {"operation": "all_reduce", "devices": 2, "payload_bytes": 4096, "processes": "per_device"}
+    with pytest.raises(Unsupported, match="NVML"):
+        prepared("collective", **work).__enter__()
+
+
+def test_graphs_and_results_in_place_are_those_of_processes():
+    work = {"kind": "collective", "operation": "all_reduce", "devices": 2, "payload_bytes": 4096}
+    for mode in ({"launch": "graph"}, {"in_place": True}):
+        with pytest.raises(ValidationError, match="process for each device"):
+            CollectiveWork(**work, **mode)
+    for operation in ("all_to_all", "send_receive"):
+        with pytest.raises(ValidationError, match="no result in place"):
+            CollectiveWork(**{**work, "operation": operation}, processes="per_device", in_place=True)
+    assert CollectiveWork(**work).suite_form == 1
+    assert CollectiveWork(**work, processes="per_device").suite_form == 2
 
 
 def test_an_algorithm_is_asked_for_and_one_that_is_not_there_is_unsupported(library, monkeypatch):
