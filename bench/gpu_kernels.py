@@ -38,9 +38,15 @@ ARCHITECTURES: Final = {
 _MULTIPLIES: Final = {
     r"(prefill|decode)_bf16_\d+": "HMMA.16816.F32.BF16",
     r"(prefill|decode)_fp16_\d+": "HMMA.16816.F32",
+    r"weight_only_\w+": "HMMA.16816.F32.BF16",
 }
 """Instruction of tensor cores by which kernels multiply, by their name; all others have none."""
-_IN_FLIGHT: Final = {"stream_read": 4, "stream_copy": 4, "stream_triad": 4, "cache_read": 4, "cache_copy": 4}
+_IN_FLIGHT: Final = {
+    **dict.fromkeys(("stream_read", "stream_copy", "stream_triad", "cache_read", "cache_copy"), 4),
+    **dict.fromkeys(
+        (f"weight_only_{each}" for each in ("symmetric_8", "zeros_8", "symmetric_16", "zeros_16")), 8
+    ),
+}
 """Loads of 16 bytes that a thread starts before it needs the first."""
 _TENSOR: Final = re.compile(r"^(?:[DHIOQ]G?MMA|UTC\w*MMA)\.")
 _WIDE: Final = {
@@ -50,7 +56,7 @@ _WIDE: Final = {
 _LOCAL: Final = re.compile(r"^(?:LDL|STL)\b")
 _SIGNATURE: Final = re.compile(r"__global__ void(?:\s+__launch_bounds__\(\d+\))?\s+(\w+)\(([^)]*)\)")
 _POINTER: Final = re.compile(r"(const )?(?:uint4|float4)\*")
-_MACRO_LOADS: Final = re.compile(r"(?:prefill|decode)_(?:bf16|fp16)_\d+")
+_MACRO_LOADS: Final = re.compile(r"(?:prefill|decode)_(?:bf16|fp16)_\d+|weight_only_\w+")
 """Kernels of macros that load 16 bytes at a time from pointers of another type."""
 
 
@@ -257,9 +263,11 @@ the worker does it, and by nvcc {{nvcc}} with warnings as errors, and reads log 
 writes this page only if all of this holds, by both compilers:
 
 - no kernel has a stack frame, spills a register or touches local memory;
-- attention of bf16 and fp16 multiplies by the instruction below, and no other kernel by tensor cores;
-- kernels that take pointers to 16 bytes load and store 16 bytes at a time, attention of 16 bits loads so;
-- streams and caches start four loads of 16 bytes before they store.
+- attention of bf16 and fp16 and products with weights of 4 bits multiply by the instruction below, and no
+  other kernel by tensor cores;
+- kernels that take pointers to 16 bytes load and store 16 bytes at a time; attention of 16 bits and products
+  with weights of 4 bits load so;
+- streams and caches start four loads of 16 bytes before they store, products with weights of 4 bits eight.
 
 `tests/worker/cuda/test_gpu_kernels.py` holds a sample to it, and this page to the sources and to the version
 of NVRTC. Columns by device are registers of a thread, by NVRTC.

@@ -69,7 +69,7 @@ class Planned:
     def seconds(self, work: Any) -> float:  # noqa: ANN401  # any kind of work
         """Returns the time of one execution, or a second if planning has no formula."""
         match work.kind:
-            case "gemm" | "grouped_gemm" | "block_scaled_gemm":
+            case "gemm" | "grouped_gemm" | "block_scaled_gemm" | "weight_only_gemm":
                 return self._product(work)
             case "stream":
                 return self._streamed(work.count_work().moved_bytes)
@@ -89,12 +89,13 @@ class Planned:
         rate = self.machine.bandwidth_bytes_per_second * self.machine.rates.bandwidth * share
         return moved / rate + self.machine.rates.kernel_seconds
 
-    def _product(self, work: Any) -> float:  # noqa: ANN401  # of any of three kinds
+    def _product(self, work: Any) -> float:  # noqa: ANN401  # of any of four kinds
         if work.kind == "block_scaled_gemm":
             return self._scaled(work)
         if work.m <= SKINNY_ROWS:
-            is_grouped = work.kind == "grouped_gemm"
-            share = self.serving.expert_bandwidth if is_grouped else self.serving.weight_bandwidth
+            rates = self.serving
+            share = rates.expert_bandwidth if work.kind == "grouped_gemm" else rates.weight_bandwidth
+            share *= rates.widened_bandwidth if work.kind == "weight_only_gemm" else 1.0
             return self._read(work.count_work().moved_bytes, share)
         return operator_seconds(build_operator(work), self.machine).seconds
 

@@ -59,6 +59,12 @@ WORKS: dict[str, dict[str, Any]] = {
         }
         for dtype in ("bf16", "fp32")
     },
+    **{
+        f"weight_only.{m}": {
+            "kind": "weight_only_gemm", "dtype": "bf16", "has_zero_points": zeros, "m": m, "n": 128, "k": 256
+        }
+        for m, zeros in ((1, False), (16, True))
+    },
     "launches": {"kind": "launch_latency", "method": "graph", "launches": 4},
 }  # fmt: skip
 """Works by name: together they launch every kernel that a benchmark times, and most of those that check."""

@@ -45,6 +45,7 @@ CEILINGS: dict[str, tuple[str, tuple[str, ...]]] = {
     "gemm_shape.": ("flops", ("gemm.bf16",)),
     "gemm_grouped.bf16_8x2048": ("flops", ("gemm.bf16",)),
     "gemm_grouped.": ("moved_bytes", ("hbm.read",)),
+    "gemm_weight_only.": ("moved_bytes", ("hbm.read",)),
     "gemm_scaled.nvfp4_m16": ("moved_bytes", ("hbm.read",)),
     "collective.all_gather_": ("moved_bytes", ("peer.one_way_copy_engine",)),
     "collective.reduce_scatter_": ("moved_bytes", ("peer.one_way_copy_engine",)),

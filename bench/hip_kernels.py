@@ -16,7 +16,7 @@ PAGE: Final = ROOT / "docs" / "hip-kernels.md"
 RUNTIME: Final = ROOT / "bench" / "hip" / "runtime.h"
 ARCHITECTURES: Final = {"gfx90a": "MI210, MI250", "gfx942": "MI300, MI325", "gfx950": "MI350, MI355"}
 INCLUDED: Final = (RUNTIME, KERNELS / "hip.h")
-LEFT_OUT: Final = frozenset({"attention.cu"})
+LEFT_OUT: Final = frozenset({"attention.cu", "weight_only.cu"})
 """Files in the machine language of NVIDIA."""
 _WIDE: Final = {"loads": "global_load_dwordx4", "stores": "global_store_dwordx4"}
 _COMMAND: Final = (

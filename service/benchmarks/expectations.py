@@ -21,7 +21,7 @@ from service.protocol.nodes import NodeAccelerator, NodeInventory
 from service.protocol.suites import Benchmark, BenchmarkSuite
 from service.protocol.work.arithmetic import AttentionWork, GemmWork
 from service.protocol.work.links import CollectiveWork, HostLinkWork, PeerLinkWork, PeerMatrixWork
-from service.protocol.work.products import BlockScaledGemmWork, GroupedGemmWork
+from service.protocol.work.products import BlockScaledGemmWork, GroupedGemmWork, WeightOnlyGemmWork
 
 MOST_RESULTS = 2000
 """Results of a node, and of the nodes that are equal to it, that are read."""
@@ -180,7 +180,7 @@ def _compute_limits(
     return {name: limit for name, limit in found.items() if limit is not None}
 
 
-_MULTIPLIED = GemmWork | AttentionWork | BlockScaledGemmWork | GroupedGemmWork
+_MULTIPLIED = GemmWork | AttentionWork | BlockScaledGemmWork | GroupedGemmWork | WeightOnlyGemmWork
 """Work that the dense rate of its type bounds."""
 
 

@@ -39,7 +39,7 @@ _UNITS = {
     OperatorQuantity.EXPERT_VARIATION: "share",
 }
 """Units of constants of operators other than FLOPs per second."""
-_SHARES = frozenset({ServingQuantity.SCALED_SHARE})
+_SHARES = frozenset({ServingQuantity.SCALED_SHARE, ServingQuantity.WIDENED_BANDWIDTH})
 """Constants of serving over another rate of the same device."""
 
 

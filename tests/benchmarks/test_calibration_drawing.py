@@ -276,6 +276,23 @@ def test_scales_of_blocks_are_told_against_the_products_of_the_same_device():
     assert share.rests_on.benchmarks == ("blocks",)
 
 
+def test_weights_of_four_bits_are_told_against_the_weights_of_the_same_device():
+    """A memory at half its rate widens as before; what no device would be as slow at is the kernel's."""
+    packed = work("weight_only_gemm", dtype="bf16", has_zero_points=True, m=16, n=28672, k=8192)
+    suite = [
+        ("copy", work("stream", pattern="copy", array_bytes=2**32), "bytes_per_second"),
+        ("skinny", gemm(16, 14336, 8192), "bytes_per_second"),
+        ("packed", packed, "bytes_per_second"),
+    ]
+    for stream in (1.0, 0.5):
+        found = drawn(suite=suite, stream=stream)["serving.widened_bandwidth"]
+        assert found == pytest.approx(SERVING.widened_bandwidth, rel=1e-3)
+    slow = observations(Planned(H100), suite)
+    figure = slow[2].figures[0] * 0.6
+    slow[2] = slow[2]._replace(figures=(figure,), low=figure, high=figure)
+    assert "serving.widened_bandwidth" not in shares(compute_figures(slow, H100))
+
+
 def test_a_latent_cache_tells_of_arithmetic_only_where_arithmetic_bounds_it():
     """243 FLOP a byte: more than an A100 multiplies while it reads one, and fewer than an H100 does."""
     latent = work(
@@ -397,7 +414,7 @@ def test_estimates_over_a_node_that_reaches_what_is_estimated_are_those_without_
 
 def test_the_standard_suite_tells_every_constant_that_is_drawn():
     """Its shapes and sizes are enough, and what they tell is what planning has."""
-    kinds = {"gemm", "grouped_gemm", "stream", "attention", "collective"}
+    kinds = {"gemm", "grouped_gemm", "weight_only_gemm", "stream", "attention", "collective"}
     suite = [
         (each.name, each.work, each.metric)
         for each in shipped_suites()["gpu-standard"].benchmarks
@@ -407,7 +424,8 @@ def test_the_standard_suite_tells_every_constant_that_is_drawn():
     of_links = {name: found.pop(name) for name in list(found) if name.startswith("links.")}
     rates = H100.machine.rates
     others = {f"operators.matrix_peak.{name}" for name in ("fp16", "int8", "tf32", "fp32", "fp64")}
-    assert found.keys() == expected().keys() | others
+    assert found.keys() == expected().keys() | others | {"serving.widened_bandwidth"}
+    found.pop("serving.widened_bandwidth")
     assert found == pytest.approx(
         expected() | {name: rates.matrix_peak[name.rpartition(".")[2]] for name in others}, rel=1e-3
     )
@@ -416,7 +434,10 @@ def test_the_standard_suite_tells_every_constant_that_is_drawn():
     }
 
 
-SLOWER_KERNELS = (("scaled_share", "h100-sxm", "fp8_block_128", "time_to_first_token_seconds"),)
+SLOWER_KERNELS = (
+    ("scaled_share", "h100-sxm", "fp8_block_128", "time_to_first_token_seconds"),
+    ("widened_bandwidth", "h100-sxm", "awq_int4_g128", "time_per_output_token_seconds"),
+)
 
 
 @pytest.mark.parametrize(("quantity", "accelerator", "weights", "figure"), SLOWER_KERNELS)

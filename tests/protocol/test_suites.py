@@ -24,6 +24,7 @@ METRICS = {
     "gemm": {"flops_per_second", "bytes_per_second"},
     "block_scaled_gemm": {"flops_per_second", "bytes_per_second"},
     "grouped_gemm": {"flops_per_second", "bytes_per_second"},
+    "weight_only_gemm": {"bytes_per_second"},
     "attention": {"flops_per_second", "bytes_per_second"},
     "fft": {"flops_per_second"},
     "stream": {"bytes_per_second"},

@@ -32,6 +32,7 @@ from service.calibrations.fitting.serving import (
     compute_expert_bandwidth,
     compute_scaled_share,
     compute_weight_bandwidth,
+    compute_widened_bandwidth,
 )
 from service.calibrations.sets import build_name
 from service.planning.hardware.calibration import ServingQuantity
@@ -68,13 +69,22 @@ def compute_figures(observations: Sequence[BenchmarkObservation], device: Fitted
         )
         found += of_operators
         beside = machine.rates.kernel_seconds
-    found += compute_weight_bandwidth(observations, device, beside)
+    weights = compute_weight_bandwidth(observations, device, beside)
+    found += weights
     found += compute_expert_bandwidth(observations, device, beside)
     cached = compute_cache_bandwidth(observations, device, beside)
     found += cached
     if machine is not None:
+        streamed, read = (
+            _get_rate(drawn, quantity, device, machine)
+            for drawn, quantity in (
+                (weights, ServingQuantity.WEIGHT_BANDWIDTH),
+                (cached, ServingQuantity.CACHE_BANDWIDTH),
+            )
+        )
+        found += compute_widened_bandwidth(observations, device, machine, streamed)
         found += compute_scaled_share(observations, machine)
-        found += compute_decode_attention(observations, machine, _get_cache_rate(cached, device, machine))
+        found += compute_decode_attention(observations, machine, read)
     found += compute_memory_figures(observations)
     found += compute_rates(observations, device)
     found += _compute_power(observations, device, machine)
@@ -118,11 +128,13 @@ def _apply_constants(machine: DeviceMachine, drawn: Sequence[FittedFigure]) -> D
     return machine
 
 
-def _get_cache_rate(cached: Sequence[FittedFigure], device: FittedDevice, machine: DeviceMachine) -> float:
-    """Returns the bytes per second at which attention reads a cache, as computed or as known."""
-    if cached:
-        return cached[0].figure.value
-    known = device.reference.serving.find_share(ServingQuantity.CACHE_BANDWIDTH, None).value
+def _get_rate(
+    drawn: Sequence[FittedFigure], quantity: ServingQuantity, device: FittedDevice, machine: DeviceMachine
+) -> float:
+    """Returns the bytes per second at which weights stream or a cache is read, as computed or as known."""
+    if drawn:
+        return drawn[0].figure.value
+    known = device.reference.serving.find_share(quantity, None).value
     return machine.bandwidth_bytes_per_second * machine.rates.bandwidth * known
 
 

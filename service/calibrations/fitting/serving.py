@@ -20,7 +20,7 @@ from service.planning.inference.attention import TILE_ROWS
 from service.planning.operators import DeviceMachine
 from service.planning.precision import NumberFormat
 from service.protocol.work.arithmetic import GEMM_BYTES, AttentionWork, GemmWork
-from service.protocol.work.products import GroupedGemmWork
+from service.protocol.work.products import GroupedGemmWork, WeightOnlyGemmWork
 
 _MOST_ROWS: Final = 16
 """Most rows of a product that is bound by its weights on any device."""
@@ -86,6 +86,34 @@ def compute_cache_bandwidth(
     method = "bytes of keys and values over the time without that of a kernel, by the fastest back end"
     used = list(by_work.values())
     return solve_figure(name, used, _build_rate_solver(beside_seconds), limit=device.bandwidth, method=method)
+
+
+def compute_widened_bandwidth(
+    observations: Sequence[BenchmarkObservation],
+    device: FittedDevice,
+    machine: DeviceMachine,
+    of_others: float,
+) -> list[FittedFigure]:
+    """Computes the rate at which weights of 4 bits stream that are widened, over that of other weights.
+
+    ``of_others`` is in bytes per second. The kernel is the worker's own: what is below all that is plausible
+    of a device is the kernel's, and is not used.
+    """
+    name = build_name("serving", ServingQuantity.WIDENED_BANDWIDTH)
+    used = [
+        one
+        for one, work in select_work(observations, WeightOnlyGemmWork)
+        if work.n * work.k // 2 >= _LEAST_WEIGHT_BYTES
+    ]
+
+    def solve_ratio(one: BenchmarkObservation, seconds: float) -> float | None:
+        left = seconds - machine.rates.kernel_seconds
+        return one.work.count_work().moved_bytes / left / of_others if left > 0.0 else None
+
+    method = "rate of products with weights of 4 bits over that of products of as few rows"
+    found = solve_figure(name, used, solve_ratio, limit=None, method=method)
+    least = device.reference.serving.find_share(ServingQuantity.WIDENED_BANDWIDTH, None).low
+    return [each for each in found if each.figure.value >= least]
 
 
 def compute_scaled_share(

@@ -78,6 +78,8 @@ def _list_kernel_shares(timed: TimedWorkload, workload: InferenceWorkload) -> It
     stored = list_stored_matrices(timed.profile, workload, timed.cluster.accelerator)
     if any(each.casts for each in stored):
         yield "serving.scaled_share"
+    if any(each.widened for each in stored):
+        yield "serving.widened_bandwidth"
 
 
 def _list_formats(workload: TrainingWorkload | InferenceWorkload, cluster: Cluster) -> set[NumberFormat]:

@@ -260,7 +260,7 @@ _STREAMED: Final = (
     ServingQuantity.CACHE_BANDWIDTH,
 )
 """Rates of kernels that stream their operands, over that of a streaming kernel."""
-_SHARES: Final = (ServingQuantity.SCALED_SHARE,)
+_SHARES: Final = (ServingQuantity.SCALED_SHARE, ServingQuantity.WIDENED_BANDWIDTH)
 """Rates of kernels over those of other kernels of the same device."""
 
 

@@ -124,4 +124,61 @@ class GroupedGemmWork(Work):
         return metric == "bytes_per_second"
 
 
-ProductWork = BlockScaledGemmWork | GroupedGemmWork
+MOST_ROWS: Final = 16
+"""Most rows of a product with weights of 4 bits: those of decoding, in which the weights bound it."""
+GROUP_SIDE: Final = 128
+"""Weights of a column that share a scale."""
+
+
+class WeightOnlyGemmWork(Work):
+    """C = A B of few rows of bf16 and weights of 4 bits, which are widened before they multiply.
+
+    As in checkpoints of GPTQ and AWQ: a scale of bf16 for each 128 weights of a column.
+    """
+
+    kernel_bound: ClassVar[Literal["arithmetic"]] = "arithmetic"
+    comparison: ClassVar[Literal["always"]] = "always"
+    halved: ClassVar[Mapping[str, int]] = {"n": 1024, "k": 1024}
+    halved_multiple: ClassVar[int] = GROUP_SIDE
+
+    kind: Literal["weight_only_gemm"]
+    dtype: Literal["bf16"]
+    """Type of A and C, in which the weights multiply."""
+    has_zero_points: bool
+    """True if each group has a zero point of 4 bits; without them it is 8, in the middle."""
+    m: Annotated[int, Field(ge=1, le=MOST_ROWS, json_schema_extra=INT64)]
+    """Rows of A and C."""
+    n: MatrixSide
+    """Columns of B and C."""
+    k: MatrixSide
+    """Columns of A and rows of B."""
+
+    @model_validator(mode="after")
+    def _validate_sides(self) -> "WeightOnlyGemmWork":
+        if self.n % GROUP_SIDE or self.k % GROUP_SIDE:
+            raise ValueError(f"n and k are multiples of {GROUP_SIDE}")
+        return self
+
+    @property
+    def suite_form(self) -> int:
+        """2."""
+        return 2
+
+    def count_work(self) -> WorkAmount:
+        """Returns 2 m n k FLOP, and the bytes of each matrix, of the scales and of the zero points once."""
+        groups = self.n * self.k // GROUP_SIDE
+        weights = self.n * self.k // 2 + 2 * groups + (groups // 2 if self.has_zero_points else 0)
+        moved = weights + 2 * self.m * (self.n + self.k)
+        return WorkAmount(flops=2 * self.m * self.n * self.k, moved_bytes=moved)
+
+    @property
+    def fetched_bytes_per_moved_byte(self) -> float:
+        """1, because each matrix is read from memory or written to it once."""
+        return 1.0
+
+    def is_memory_bound(self, metric: str) -> bool:
+        """Returns true if the figure of the product is bytes per second."""
+        return metric == "bytes_per_second"
+
+
+ProductWork = BlockScaledGemmWork | GroupedGemmWork | WeightOnlyGemmWork

@@ -99,6 +99,17 @@ def generate_scales(fill: str, seed: int, places: Values) -> Values:
             return np.asarray(0.5 + (bits >> np.uint64(44)).astype(np.float64) * 2.0**-20)
 
 
+def generate_words(seed: int, places: Values) -> Values:
+    """Returns words of eight elements of 4 bits, as the device holds them."""
+    return np.asarray((generate_bits(seed, places) >> np.uint64(32)).astype(np.uint32))
+
+
+def generate_group_scales(seed: int, places: Values) -> Values:
+    """Returns scales of groups of elements of 4 bits, as float64: bf16 from 2^-7 to 2^-5."""
+    codes = generate_bits(seed, places) % np.uint64(256) + np.uint64(0x3C00)
+    return decode_bf16(codes).astype(np.float64)
+
+
 def round_to_fp4_e2m1(values: Values) -> Values:
     """Rounds values to the nearest number of fp4 e2m1, ties to the even code (OCP Microscaling, 5.3.3)."""
     return _round_to_table(values, FP4_E2M1)

@@ -1,34 +1,14 @@
 // Softmax(Q K^T / sqrt(d)) V without the matrix of weights in memory (Dao, FlashAttention-2, 2023), on tensor
 // cores. Matrices lie as [sequence][head][token][element]; arithmetic is fp32, weights are rounded for V.
+#include "fragments.h"
 typedef unsigned long long u64;
 typedef unsigned short u16;
 
-constexpr int bf16 = 0, fp16 = 1;
 constexpr int group_rows = 16;  // Rows of a fragment.
 constexpr unsigned everybody = 0xFFFFFFFFu;
 
 // What only the machine's own language says; on a processor the tests bring these.
 #ifdef __CUDACC__
-template <int format>
-__device__ __forceinline__ void multiply(float (&c)[4], const unsigned (&a)[4], unsigned b0, unsigned b1) {
-    if constexpr (format == bf16)
-        asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-            : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-            : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-    else
-        asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-            : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-            : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-}
-
-template <int format>
-__device__ __forceinline__ unsigned pair_of(float low, float high) {
-    unsigned pair;
-    if constexpr (format == bf16) asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
-    else asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
-    return pair;
-}
-
 __device__ __forceinline__ float power_of_2(float x) {
     float y;
     asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));

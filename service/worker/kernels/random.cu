@@ -20,5 +20,8 @@ FILL(fill_fp4_e2m1, unsigned char, narrow(normal_32(seed, 2 * i), 2, 1) | narrow
 FILL(fill_ue8m0, unsigned char, 126 + random_bits(seed, i) % 3)
 FILL(fill_ue4m3, unsigned char, 0x30 + random_bits(seed, i) % 17)
 FILL(fill_scale, float, 0.5f + (float)(random_bits(seed, i) >> 44) * 9.5367431640625e-07f)
+// Eight elements of 4 bits, and scales of groups of them: bf16 from 2^-7 to 2^-5.
+FILL(fill_words, unsigned, random_bits(seed, i) >> 32)
+FILL(fill_group_scale, unsigned short, 0x3C00 + random_bits(seed, i) % 256)
 // Whole numbers below 2^22: b + 3 c of them is exact, so sums over whole arrays can be compared bit by bit.
 FILL(fill_whole, float, random_bits(seed, i) >> 42)

@@ -220,6 +220,10 @@ template <int format>
 UNSEEN static unsigned pair_of(float low, float high) {
     return bits_of(low, !format) | (unsigned)bits_of(high, !format) << 16;
 }
+UNSEEN static unsigned add_pairs(unsigned a, unsigned b) {
+    const auto value = [](unsigned bits) { return __uint_as_float(bits << 16); };
+    return bits_of(value(a) + value(b), true) | (unsigned)bits_of(value(a >> 16) + value(b >> 16), true) << 16;
+}
 static inline float power_of_2(float x) { return std::exp2(x); }
 UNSEEN static void load_fragments(unsigned (&out)[4], const unsigned short* row) {
     const auto& shown = show(&row, 1);

@@ -233,6 +233,7 @@ WORK = {
     "gemm": {"dtype": "bf16", "m": 32, "n": 32, "k": 32},
     "block_scaled_gemm": {"number_format": "mxfp8", "m": 16, "n": 128, "k": 128},
     "grouped_gemm": {"dtype": "bf16", "groups": 2, "m": 16, "n": 16, "k": 16},
+    "weight_only_gemm": {"dtype": "bf16", "has_zero_points": True, "m": 1, "n": 128, "k": 128},
     "attention": {
         "phase": "decode",
         "back_end": "own",

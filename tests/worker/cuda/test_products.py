@@ -1,14 +1,15 @@
 """Products of scaled blocks and of groups of experts: the calls, the layouts of scales, and the checks."""
 
 import importlib
+from fractions import Fraction
 
 import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from service.protocol.work.products import BlockScaledGemmWork, GroupedGemmWork
+from service.protocol.work.products import BlockScaledGemmWork, GroupedGemmWork, WeightOnlyGemmWork
 from service.worker.benchmark import Unsupported
-from service.worker.cuda import PREPARE, bindings, block_scaled_gemm, gemm, numbers
+from service.worker.cuda import PREPARE, bindings, block_scaled_gemm, gemm, numbers, weight_only_gemm
 from tests.worker.cuda.fake_cublas import FakeCublas
 from tests.worker.cuda.fake_cublaslt import CUBLAS, FakeLt
 from tests.worker.cuda.test_cuda import SEED, asked
@@ -178,6 +179,72 @@ class TestGroups:
         amount = work.count_work()
         assert amount.flops == 8 * 2 * 4 * 1024 * 512
         assert amount.moved_bytes == 8 * 2 * (4 * 512 + 1024 * 512 + 4 * 1024)
+
+
+def weight_only(m=16, n=256, k=384, *, has_zero_points=False):
+    work = {"dtype": "bf16", "has_zero_points": has_zero_points, "m": m, "n": n, "k": k}
+    return PREPARE["weight_only_gemm"](asked("weight_only_gemm", metric="bytes_per_second", **work), SEED, 0)
+
+
+class TestWeightsOfFourBits:
+    @pytest.mark.parametrize("has_zero_points", [False, True])
+    @pytest.mark.parametrize(("m", "n", "k"), [(1, 128, 128), (7, 128, 256), (9, 256, 128), (16, 256, 384)])
+    def test_every_kernel_computes_whole_columns_of_every_row(self, driver, has_zero_points, m, n, k):
+        with weight_only(m, n, k, has_zero_points=has_zero_points) as timed:
+            kind = "zeros" if has_zero_points else "symmetric"
+            driver.forget()
+            correctness = timed.check()
+            assert driver.journal == ["spoil", f"weight_only_{kind}_{8 if m <= 8 else 16}", "download"]
+        assert correctness.passed, correctness
+        assert correctness.largest_error > 0
+
+    @pytest.mark.parametrize("part", range(4))
+    @pytest.mark.usefixtures("driver")
+    def test_every_part_of_the_operands_counts(self, part):
+        with weight_only(has_zero_points=True) as timed:
+            assert timed.check().passed
+            changed = np.empty(64, np.uint32)
+            timed._device.to_host(changed, timed._sets[0][part])
+            changed ^= np.uint32(0x01010101)
+            timed._device.to_device(timed._sets[0][part], changed)
+            assert not timed.check().passed
+
+    @pytest.mark.usefixtures("driver")
+    def test_without_zero_points_they_are_in_the_middle(self):
+        with weight_only() as timed:
+            column = timed.generate_columns(np.array([3]))[0, :128]
+        scale = numbers.generate_group_scales(numbers.derive_seed(SEED, 1), np.array([3]))
+        assert set(np.unique(column / scale)) == set(range(-8, 8))
+
+    def test_sets_take_turns_in_a_graph_and_few_data_are_flushed_each_time(self, driver, monkeypatch):
+        driver.takes("weight_only_symmetric_8", 20)
+        monkeypatch.setattr(weight_only_gemm, "CACHE_SHARE", Fraction(1, 50))
+        monkeypatch.setattr(weight_only_gemm, "GRAPH_NS", 100_000)
+        with weight_only(1, 128, 128) as timed:
+            assert timed.facts.rotated_buffers > 1
+            assert timed.facts.executions_per_launch % timed.facts.rotated_buffers == 0
+            together = timed.facts.executions_per_launch
+            driver.forget()
+            assert timed.execute(together) == 20_000 * together
+            assert driver.journal[:3] == ["flush", "record", "graph"]
+            assert driver.journal.count("weight_only_symmetric_8") == together
+        monkeypatch.setattr(weight_only_gemm, "MOST_SETS", 1)
+        with weight_only(1, 128, 128) as timed:
+            driver.forget()
+            timed.execute(2)
+            assert driver.journal == ["flush", "record", "weight_only_symmetric_8", "record"] * 2
+
+    def test_the_bytes_of_a_product_count_scales_and_zero_points(self):
+        shape = {"kind": "weight_only_gemm", "dtype": "bf16", "m": 2, "n": 4096, "k": 4096}
+        with_zeros, without = (
+            WeightOnlyGemmWork(**shape, has_zero_points=each).count_work() for each in (True, False)
+        )
+        # 4 bits, a scale of 16 for each 128, a zero point of 4 for each 128; rows of both sides.
+        assert without.moved_bytes == 4096**2 * (4 + 16 / 128) / 8 + 2 * 2 * 8192
+        assert with_zeros.moved_bytes == without.moved_bytes + 4096**2 * 4 / 128 / 8
+        assert without.flops == 2 * 2 * 4096**2
+        with pytest.raises(ValidationError, match="multiples of 128"):
+            WeightOnlyGemmWork(**{**shape, "n": 64}, has_zero_points=True)
 
 
 def test_elements_and_scales_are_those_of_the_kernels(driver):
