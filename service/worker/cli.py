@@ -253,6 +253,57 @@ def measure(
     raise typer.Exit(int(any(line.state == "failed" for line in board.view.lines)))
 
 
+@app.command()
+def anchor(
+    *,
+    report: Annotated[typer.FileText, typer.Option(help="Report of GuideLLM as JSON.")],
+    key_file: Annotated[typer.FileText, typer.Option(help="File of an API key with evidence:write.")],
+    server: Annotated[
+        str | None,
+        typer.Option(help="Address of the engine. Defaults to those of vLLM and of SGLang on this host."),
+    ] = None,
+    model: Annotated[
+        str | None, typer.Option(help="Model of the catalog. Defaults to the one that the report names.")
+    ] = None,
+    weight_precision: Annotated[
+        str | None, typer.Option(help="Precision of the weights, such as fp8.")
+    ] = None,
+    weight_format: Annotated[
+        str | None, typer.Option(help="Format of a quantised checkpoint, such as awq_int4_g128.")
+    ] = None,
+    accelerator: AcceleratorIndex = 0,
+    accelerators: Annotated[
+        int, typer.Option(min=1, help="Accelerators that the engine divides layers over.")
+    ] = 1,
+    folder: FolderOption = FOLDER,
+    ca_file: CaFile = None,
+) -> None:
+    """Send a report of GuideLLM about an engine on this host, as evidence beside its estimates."""
+    from service.worker import anchor as anchors  # noqa: PLC0415
+    from service.worker.client import ServiceClient  # noqa: PLC0415
+    from service.worker.inventory import collect_inventory  # noqa: PLC0415
+
+    _, node = _load_node(folder)
+    given = {"model": model, "weight_precision": weight_precision, "weight_format": weight_format}
+    body = anchors.build_import(
+        anchors.shorten_report(report.read()),
+        anchors.find_engine(server),
+        node,
+        collect_inventory(node.device),
+        accelerator=accelerator,
+        accelerator_count=accelerators,
+        stated={name: value for name, value in given.items() if value is not None},
+    )
+    client = ServiceClient(node.service, ca_file=ca_file)
+    try:
+        imported = anchors.send_anchor(client, key_file.read(_MOST_TOKEN_CHARACTERS).strip(), body)
+    finally:
+        client.close()
+    for figure in imported.answers:
+        typer.echo(f"{figure.family}: measured {figure.measured:.4g}, estimated {figure.estimated:.4g}")
+    typer.echo(f"calibration {imported.calibration_id}", err=True)
+
+
 def _load_node(folder: Path) -> "tuple[StateDirectory, Node]":
     from service.worker.state_directory import Node, StateDirectory  # noqa: PLC0415
 

@@ -87,6 +87,21 @@ class _Problem(ProtocolReply):
     detail: str = ""
 
 
+class ImportedFigure(ProtocolReply):
+    """Members of a figure of imported evidence that are used."""
+
+    family: str
+    measured: float
+    estimated: float
+
+
+class ImportedReport(ProtocolReply):
+    """Members of imported evidence that are used."""
+
+    calibration_id: str
+    answers: list[ImportedFigure]
+
+
 class _NewToken(ProtocolReply):
     """Members of a new enrolment token that are used."""
 
@@ -132,6 +147,11 @@ class ServiceClient:
         """Returns a single-use enrolment token, by an API key with its scope and those of nodes."""
         request = self._build_request("POST", "/v1/enrolment-tokens", b"{}", api_key)
         return self._parse_answer(self._send_request(request, ANSWER_SECONDS), _NewToken).token
+
+    def import_evidence(self, api_key: str, body: bytes) -> ImportedReport:
+        """Imports a report as evidence, by an API key that may do so."""
+        request = self._build_request("POST", "/v1/evidence:import", body, api_key)
+        return self._parse_answer(self._send_request(request, UPLOAD_SECONDS), ImportedReport)
 
     def enrol_node(self, enrolment: NodeEnrolmentRequest) -> NodeEnrolment:
         """Enrols a node; repeated with the same installation id, it is the same node."""

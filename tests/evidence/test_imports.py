@@ -14,6 +14,7 @@ from service.evidence.imports.errors import EvidenceRefused
 from service.evidence.imports.schemas import EvidenceImportRequest
 from tests.applications import bearing
 from tests.asking import shipped
+from tests.worker.test_anchor import built
 
 DATA = Path(__file__).parents[1] / "data" / "measurements"
 EXAMPLE = EXAMPLES["import_evidence"]
@@ -330,3 +331,21 @@ def test_an_import_asks_a_bounded_number_of_questions(monkeypatch):
         )
     assert [error.code for error in refused.value.errors] == ["IMPLAUSIBLE", "TOO_MANY"]
     assert len(asked) == 2
+
+
+def test_the_report_of_a_worker_anchors_estimates(client):
+    """By the calibration that an import makes: the next estimate of the question is the measured figure."""
+    body = without(built(), "cluster", "node_id")
+    made = sent(client, body)
+    assert made.status_code == 201, made.text
+    told = made.json()
+    figures = {one["family"]: one for one in told["answers"]}
+    assert figures["serving_tpot"]["measured"] == pytest.approx(0.012)
+    calibration = client.get(f"/v1/calibrations/{told['calibration_id']}").json()
+    assert {answer["family"] for answer in calibration["answers"]} == figures.keys()
+    question = next(answer for answer in calibration["answers"] if answer["family"] == "serving_tpot")[
+        "question"
+    ]
+    after = client.post("/v1/estimates/throughput", question).json()
+    assert after["time_per_output_token_seconds"]["value"] == pytest.approx(0.012, rel=0.05)
+    assert told["calibration_id"] in after["evidence"]["calibration_ids"]
