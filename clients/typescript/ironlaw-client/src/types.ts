@@ -1334,7 +1334,7 @@ export interface Benchmark {
     /** Name within the suite, such as gemm.bf16 or hbm.copy. */
     name: string;
     /** Work of one execution. */
-    work: GemmWork | AttentionWork | FftWork | BlockScaledGemmWork | GroupedGemmWork | StreamWork | StridedReadWork | CacheStreamWork | DeviceCopyWork | PointerChaseWork | HostStreamWork | BankConflictWork | DivergenceWork | OccupancyWork | CapacityWork | ContextMemoryWork | HostLinkWork | PeerLinkWork | PeerMatrixWork | CollectiveWork | ExternalToolWork | StorageWork | LaunchLatencyWork | EnqueueLatencyWork | PowerWork | OptimizerStepWork | GradientAccumulationWork | GradientCompressionWork | TrainingStepWork | DecodeLoopWork;
+    work: GemmWork | AttentionWork | FftWork | BlockScaledGemmWork | GroupedGemmWork | WeightOnlyGemmWork | StreamWork | StridedReadWork | CacheStreamWork | DeviceCopyWork | PointerChaseWork | HostStreamWork | BankConflictWork | DivergenceWork | OccupancyWork | CapacityWork | ContextMemoryWork | HostLinkWork | PeerLinkWork | PeerMatrixWork | CollectiveWork | ExternalToolWork | StorageWork | LaunchLatencyWork | EnqueueLatencyWork | PowerWork | OptimizerStepWork | GradientAccumulationWork | GradientCompressionWork | TrainingStepWork | DecodeLoopWork;
     /** Unit of the figure. */
     metric: BenchmarkMetric;
     /** Direction in which a figure is better. */
@@ -2625,6 +2625,12 @@ export interface CollectiveWork {
     payload_bytes: number;
     /** Algorithm that the library is told to use. */
     algorithm?: CollectiveWorkAlgorithm;
+    /** A process for each device, as frameworks have. Without it one process works on all devices. */
+    processes?: 'per_device';
+    /** A graph that replays several collectives, as engines do. Without it they are started one by one. */
+    launch?: 'graph';
+    /** True if the result takes the place of the input, as of tensors that are reduced. */
+    in_place?: true;
 }
 
 export type CollectiveWorkAlgorithm = 'default' | 'ring' | 'tree' | 'nvls';
@@ -10782,6 +10788,25 @@ export interface WebhookTestMessage {
 }
 
 export type WeightFormatName = 'fp8_tensor' | 'fp8_channel' | 'fp8_block_128' | 'fbgemm_fp8' | 'int8_channel' | 'gptq_int4_g128' | 'gptq_int8_g128' | 'awq_int4_g128' | 'bnb_int8' | 'bnb_nf4' | 'bnb_nf4_double_quant' | 'mxfp4' | 'nvfp4' | 'gguf_f16' | 'gguf_q4_0' | 'gguf_q4_1' | 'gguf_q5_0' | 'gguf_q5_1' | 'gguf_q8_0' | 'gguf_q2_k' | 'gguf_q2_k_s' | 'gguf_q3_k_s' | 'gguf_q3_k_m' | 'gguf_q3_k_l' | 'gguf_q4_k_s' | 'gguf_q4_k_m' | 'gguf_q5_k_s' | 'gguf_q5_k_m' | 'gguf_q6_k' | 'gguf_iq1_s' | 'gguf_iq1_m' | 'gguf_iq2_xxs' | 'gguf_iq2_xs' | 'gguf_iq2_s' | 'gguf_iq2_m' | 'gguf_iq3_xxs' | 'gguf_iq3_xs' | 'gguf_iq3_s' | 'gguf_iq3_m' | 'gguf_iq4_nl' | 'gguf_iq4_xs' | 'gguf_tq1_0' | 'gguf_tq2_0' | 'gguf_mxfp4_moe';
+
+/**
+ * C = A B of few rows of bf16 and weights of 4 bits, which are widened before they multiply.
+ *
+ * As in checkpoints of GPTQ and AWQ: a scale of bf16 for each 128 weights of a column.
+ */
+export interface WeightOnlyGemmWork {
+    kind: 'weight_only_gemm';
+    /** Type of A and C, in which the weights multiply. */
+    dtype: 'bf16';
+    /** True if each group has a zero point of 4 bits; without them it is 8, in the middle. */
+    has_zero_points: boolean;
+    /** Rows of A and C. */
+    m: number;
+    /** Columns of B and C. */
+    n: number;
+    /** Columns of A and rows of B. */
+    k: number;
+}
 
 export type WeightPrecision = 'fp32' | 'fp16' | 'bf16' | 'fp8' | 'int8' | 'fp4' | 'int4';
 

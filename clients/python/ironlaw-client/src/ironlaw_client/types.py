@@ -1772,6 +1772,7 @@ class Benchmark(TypedDict):
         | FftWork
         | BlockScaledGemmWork
         | GroupedGemmWork
+        | WeightOnlyGemmWork
         | StreamWork
         | StridedReadWork
         | CacheStreamWork
@@ -3569,6 +3570,15 @@ class CollectiveWork(TypedDict):
 
     algorithm: NotRequired[CollectiveWorkAlgorithm]
     """Algorithm that the library is told to use."""
+
+    processes: NotRequired[Literal["per_device"]]
+    """A process for each device, as frameworks have. Without it one process works on all devices."""
+
+    launch: NotRequired[Literal["graph"]]
+    """A graph that replays several collectives, as engines do. Without it they are started one by one."""
+
+    in_place: NotRequired[Literal[True]]
+    """True if the result takes the place of the input, as of tensors that are reduced."""
 
 
 CollectiveWorkAlgorithm: TypeAlias = "Literal['default', 'ring', 'tree', 'nvls']"
@@ -14441,6 +14451,31 @@ class WebhookTestMessage(TypedDict):
 
 
 WeightFormatName: TypeAlias = "Literal['fp8_tensor', 'fp8_channel', 'fp8_block_128', 'fbgemm_fp8', 'int8_channel', 'gptq_int4_g128', 'gptq_int8_g128', 'awq_int4_g128', 'bnb_int8', 'bnb_nf4', 'bnb_nf4_double_quant', 'mxfp4', 'nvfp4', 'gguf_f16', 'gguf_q4_0', 'gguf_q4_1', 'gguf_q5_0', 'gguf_q5_1', 'gguf_q8_0', 'gguf_q2_k', 'gguf_q2_k_s', 'gguf_q3_k_s', 'gguf_q3_k_m', 'gguf_q3_k_l', 'gguf_q4_k_s', 'gguf_q4_k_m', 'gguf_q5_k_s', 'gguf_q5_k_m', 'gguf_q6_k', 'gguf_iq1_s', 'gguf_iq1_m', 'gguf_iq2_xxs', 'gguf_iq2_xs', 'gguf_iq2_s', 'gguf_iq2_m', 'gguf_iq3_xxs', 'gguf_iq3_xs', 'gguf_iq3_s', 'gguf_iq3_m', 'gguf_iq4_nl', 'gguf_iq4_xs', 'gguf_tq1_0', 'gguf_tq2_0', 'gguf_mxfp4_moe']"
+
+
+class WeightOnlyGemmWork(TypedDict):
+    """C = A B of few rows of bf16 and weights of 4 bits, which are widened before they multiply.
+
+    As in checkpoints of GPTQ and AWQ: a scale of bf16 for each 128 weights of a column.
+    """
+
+    kind: Literal["weight_only_gemm"]
+
+    dtype: Literal["bf16"]
+    """Type of A and C, in which the weights multiply."""
+
+    has_zero_points: bool
+    """True if each group has a zero point of 4 bits; without them it is 8, in the middle."""
+
+    m: int
+    """Rows of A and C."""
+
+    n: int
+    """Columns of B and C."""
+
+    k: int
+    """Columns of A and rows of B."""
+
 
 WeightPrecision: TypeAlias = "Literal['fp32', 'fp16', 'bf16', 'fp8', 'int8', 'fp4', 'int4']"
 
