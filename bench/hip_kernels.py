@@ -120,8 +120,9 @@ wavefront, as kernels expect.
 
 **Nothing of this has run**, and no node measures an AMD device: the protocol knows the devices `cuda` and
 `cpu`. `bench/hip/runtime.h` stands for the headers of HIP. Reads of `cache.cu` go through the first
-cache, which on NVIDIA they pass by. Attention is left out: it is written in the machine language of
-NVIDIA. A ROCm worker takes it, products and transforms from libraries, such as hipBLASLt and hipFFT.
+cache, which on NVIDIA they pass by. Attention and products with weights of 4 bits are left out: they are
+written in the machine language of NVIDIA. A ROCm worker takes attention, products and transforms from
+libraries, such as hipBLASLt and hipFFT.
 
 Columns by device are vector registers of a thread.
 
