@@ -15,6 +15,7 @@ from service.worker import nvml
 from service.worker.benchmark import Unsupported
 from service.worker.errors import WorkerError
 from service.worker.interrupt import InterruptSignal
+from service.worker.process import find_group
 from service.worker.state_directory import StateDirectory
 
 POLL_SECONDS = 1.0
@@ -214,8 +215,10 @@ class Availability:
         found = self._ask_driver()
         if found is None:
             return None
-        self._lists_own = self._lists_own or bool(found & own)
-        return len(found - own) if self._lists_own else max(len(found) - len(own), 0)
+        # A child may have started processes of its own, one for each accelerator.
+        started = frozenset(each for each in found if each in own or find_group(each) in own)
+        self._lists_own = self._lists_own or bool(started)
+        return len(found - started) if self._lists_own else max(len(found) - len(own), 0)
 
     def _ask_driver(self) -> frozenset[int] | None:
         answers: list[frozenset[int]] = []

@@ -142,6 +142,13 @@ def build_module_command(module: str) -> list[str]:
     return [sys.executable, "-P", "-c", _START, _ROOT, module]
 
 
+def find_group(process_id: int) -> int | None:
+    """Returns the group of a process, which is the id of the child that started it; None if it is gone."""
+    with contextlib.suppress(OSError):
+        return os.getpgid(process_id)
+    return None
+
+
 def get_pipe(pipe: IO[AnyStr] | None) -> IO[AnyStr]:
     """Returns the pipe of a process that was started with one."""
     if pipe is None:

@@ -20,6 +20,7 @@ from service.protocol.nodes import NodeGap
 from service.protocol.results import DeviceTelemetry, ReadingSpread, ThrottleSeconds
 from service.worker import nvml
 from service.worker.benchmark import Unsupported
+from service.worker.process import find_group
 
 PERIOD_SECONDS = 0.037
 """Mean time between readings, no part or multiple of the 20 and 100 ms in which sensors move."""
@@ -287,9 +288,10 @@ class _TelemetrySampler:
         if found is MISSING:
             return MISSING
         numbers = {process.pid for process in found}
-        if numbers and os.getpid() not in numbers:
+        own = {each for each in numbers if find_group(each) == os.getpgrp()}
+        if numbers and not own:
             # In a container NVML may know this process by another number: own and other processes look alike.
             detail = f"{len(numbers)} processes, none of this number"
             self._answers.record_gap("other_processes", "own-process-not-listed", detail)
             return MISSING
-        return len(numbers - {os.getpid()})
+        return len(numbers - own)

@@ -1,6 +1,8 @@
 """Hours, days and neighbours of a host that is not the worker's alone."""
 
 import os
+import signal
+import subprocess
 import threading
 import time
 from datetime import datetime, timedelta
@@ -106,6 +108,18 @@ class TestNeighbours:
         # The own one has no context yet, and the driver has listed own ones before.
         rules._list_processes = lambda: OTHER
         assert code(rules.find_obstacle(OWN)) == "DEVICE_IN_USE"
+
+    def test_what_an_own_process_has_started_is_own(self, home):
+        """A collective has a process for each accelerator, below the one that measures."""
+        words = ["sh", "-c", "sleep 60 & echo $!; wait"]
+        with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, start_new_session=True) as child:
+            started = int(child.stdout.readline())
+            there = frozenset({started})
+            rules = Availability(home, list_processes=lambda: there)
+            assert rules.find_obstacle(frozenset({child.pid})) is None
+            there |= {os.getpid()}
+            assert code(rules.find_obstacle(frozenset({child.pid}))) == "DEVICE_IN_USE"
+            os.killpg(child.pid, signal.SIGKILL)
 
     def test_where_ids_mean_something_else_as_many_as_measure_are_own(self, home):
         """In a container: both processes that measure are listed under ids of the host."""

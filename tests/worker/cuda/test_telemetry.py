@@ -1,5 +1,6 @@
 """A device over a window: spreads of readings, differences of counters, and gaps for what it does not say."""
 
+import subprocess
 import time
 from collections import Counter
 from itertools import accumulate
@@ -188,6 +189,15 @@ def test_a_counter_that_went_back_is_a_gap(fake_nvml):
     codes = {gap.pointer.rpartition("/")[2]: gap.code for gap in window.gaps}
     assert codes["energy_joules"] == codes["sw_power_cap"] == "counter-went-back"
     assert "sw_power_cap" not in window.telemetry.throttle_seconds.model_dump(mode="json")
+
+
+def test_processes_that_the_measuring_one_started_are_no_others(fake_nvml):
+    with subprocess.Popen(["/bin/sleep", "60"]) as started:
+        fake_nvml.answers["nvmlDeviceGetComputeRunningProcesses"] = [process(started.pid), process(1)]
+        with watch(0) as window:
+            pass
+        started.kill()
+    assert window.telemetry.other_processes == 1
 
 
 def test_processes_that_cannot_be_told_apart_are_a_gap(fake_nvml):
