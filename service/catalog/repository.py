@@ -1,10 +1,23 @@
 """Queries of the catalog."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from sqlalchemy import BindParameter, ColumnElement, and_, bindparam, func, insert, not_, or_, select, update
+from sqlalchemy import (
+    BindParameter,
+    ColumnElement,
+    Text,
+    and_,
+    bindparam,
+    cast,
+    func,
+    insert,
+    not_,
+    or_,
+    select,
+    update,
+)
 from sqlalchemy.orm import Session, aliased
 
 from service.catalog.registry import Resource
@@ -179,13 +192,59 @@ def list_visible_names(
     return ((row_id, aliases) for row_id, aliases in session.execute(names, {"tenant": tenant_id}))
 
 
-def list_latest_rows(session: Session, resource: Resource, tenant_id: str) -> dict[str, StoredRow]:
-    """Returns the current version of every row of a tenant by id, tombstones included."""
+_SEPARATORS_OF_IDS: Final = "-._"
+
+
+def list_similar_names(
+    session: Session, resource: Resource, tenant_id: str, names: Iterable[str]
+) -> Iterator[tuple[str, list[str]]]:
+    """Returns id and aliases of the live rows that may have one of ``names``, which are normal forms.
+
+    They are rows whose id has the same letters and digits, and every row with aliases.
+    """
+    table = resource.table
+    letters: Any = table.id
+    for separator in _SEPARATORS_OF_IDS:
+        letters = func.replace(letters, separator, "")
+    # The normal form of an id has no separator but the hyphen between two digits.
+    alike = or_(letters.in_({name.replace("-", "") for name in names}), _has_aliases(table))
+    found = select(table.id, table.aliases).where(_is_visible(table), alike)
+    return ((row_id, aliases) for row_id, aliases in session.execute(found, {"tenant": tenant_id}))
+
+
+def list_visible_aliases(
+    session: Session, resource: Resource, tenant_id: str
+) -> Iterator[tuple[str, list[str]]]:
+    """Returns id and aliases of every live row with aliases that a tenant sees, by id."""
+    table = resource.table
+    named = select(table.id, table.aliases).where(_is_visible(table), _has_aliases(table)).order_by(table.id)
+    return ((row_id, aliases) for row_id, aliases in session.execute(named, {"tenant": tenant_id}))
+
+
+def _has_aliases(table: type[CatalogRow]) -> ColumnElement[bool]:
+    return cast(table.aliases, Text) != "[]"
+
+
+def list_visible_rows_of(
+    session: Session, resource: Resource, tenant_id: str, ids: Iterable[str]
+) -> dict[str, RowDocument]:
+    """Returns the live rows that a tenant sees under ``ids``, by id."""
+    table = resource.table
+    seen = select(table).where(table.id.in_(ids), _is_visible(table))
+    return {row.id: _to_document(row) for row in session.scalars(seen, {"tenant": tenant_id})}
+
+
+def list_latest_rows(
+    session: Session, resource: Resource, tenant_id: str, ids: Iterable[str] | None = None
+) -> dict[str, StoredRow]:
+    """Returns the current versions of a tenant's rows by id, tombstones included. ``ids`` limits them."""
     table = resource.table
     newer = aliased(table)
     same = and_(newer.tenant_id == table.tenant_id, newer.id == table.id)
     latest = select(func.max(newer.version)).where(same).scalar_subquery()
     mine = select(table).where(table.tenant_id == tenant_id, table.version == latest)
+    if ids is not None:
+        mine = mine.where(table.id.in_(ids))
     rows = session.scalars(mine.order_by(table.id))
     return {row.id: StoredRow(_to_document(row), row.version, row.deleted, row.tenant_id) for row in rows}
 

@@ -2,7 +2,8 @@
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from itertools import islice
+from typing import Final, NamedTuple
 
 from sqlalchemy.orm import Session
 
@@ -29,6 +30,10 @@ from service.planning.errors import PlanningError
 
 DocumentsByNoun = Mapping[str, list[RowDocument]]
 """Live rows of every resource, by the name of the resource."""
+
+
+_ROWS_OF_A_PIECE: Final = 500
+"""Rows of an import that are compared and stored at once."""
 
 
 class WriteResult(NamedTuple):
@@ -150,16 +155,41 @@ def import_rows(
     ``is_older`` compares a row that is sent with the row that the tenant sees under its id.
     """
     repository.lock_rows(session, tenant_id)
-    own = repository.list_latest_rows(session, resource, tenant_id)
-    seen = {row["id"]: row for row in repository.list_visible_rows(session, resource, tenant_id)}
-    aliases = {normalize_name(alias): row_id for row_id, row in seen.items() for alias in row["aliases"]}
+    named = repository.list_visible_aliases(session, resource, tenant_id)
+    aliases = {normalize_name(alias): row_id for row_id, names in named for alias in names}
     imported = ImportResult([], [], [], [], [], repository.get_revision(session, tenant_id))
+    waiting = iter(documents)
+    while piece := list(islice(waiting, _ROWS_OF_A_PIECE)):
+        free = [row for row in piece if aliases.get(normalize_name(row["id"]), row["id"]) == row["id"]]
+        kept_ids = {row["id"] for row in free}
+        imported.clashing.extend(row["id"] for row in piece if row["id"] not in kept_ids)
+        already_written = bool(imported.created or imported.changed)
+        written = _sort_piece(session, resource, tenant_id, free, imported=imported, is_older=is_older)
+        _check_targets(session, resource, tenant_id, written)
+        if written and not already_written:
+            imported = imported._replace(revision=repository.take_next_revision(session, tenant_id))
+        added = {"tenant_id": tenant_id, "revision": imported.revision}
+        repository.insert_versions(session, resource, [row | added for row in written])
+    return imported
+
+
+def _sort_piece(
+    session: Writer,
+    resource: Resource,
+    tenant_id: str,
+    documents: Sequence[RowDocument],
+    *,
+    imported: ImportResult,
+    is_older: Callable[[RowDocument, RowDocument], bool],
+) -> list[RowDocument]:
+    """Notes the outcome of each row of a piece of an import, and returns the versions to store."""
+    ids = [document["id"] for document in documents]
+    own = repository.list_latest_rows(session, resource, tenant_id, ids)
+    seen = repository.list_visible_rows_of(session, resource, tenant_id, ids)
     written: list[RowDocument] = []
     for document in documents:
         row_id, stored = document["id"], own.get(document["id"])
-        if aliases.get(normalize_name(row_id), row_id) != row_id:
-            imported.clashing.append(row_id)
-        elif row_id in seen and is_older(document, seen[row_id]):
+        if row_id in seen and is_older(document, seen[row_id]):
             imported.older.append(row_id)
         elif stored is not None and stored.is_live and not _has_changes(resource, stored.document, document):
             imported.unchanged.append(row_id)
@@ -169,8 +199,7 @@ def import_rows(
             kept = {"aliases": stored.document["aliases"]} if is_change and stored else {}
             version = stored.version + 1 if stored else 1
             written.append({**document, **kept, **_derive_members(resource, document), "version": version})
-    _check_targets(session, resource, tenant_id, written)
-    return _store_rows(session, resource, tenant_id, imported, written)
+    return written
 
 
 def _has_changes(resource: Resource, stored: RowDocument, sent: RowDocument) -> bool:
@@ -190,17 +219,6 @@ def _check_targets(
         for each in resource.list_references(document)
     }
     _check_exist(session, tenant_id, found.values())
-
-
-def _store_rows(
-    session: Writer, resource: Resource, tenant_id: str, imported: ImportResult, written: list[RowDocument]
-) -> ImportResult:
-    if not written:
-        return imported
-    revision = repository.take_next_revision(session, tenant_id)
-    added = {"tenant_id": tenant_id, "revision": revision}
-    repository.insert_versions(session, resource, [document | added for document in written])
-    return imported._replace(revision=revision)
 
 
 def _check_unreferenced(session: Writer, resource: Resource, tenant_id: str, row_id: str) -> None:
@@ -281,7 +299,7 @@ def _check_names(
     wanted = _list_names(document) - (_list_names(before) if before else set())
     if not wanted:
         return
-    for row_id, aliases in repository.list_visible_names(session, resource, tenant_id):
+    for row_id, aliases in repository.list_similar_names(session, resource, tenant_id, wanted):
         if row_id != document["id"] and wanted & set(map(normalize_name, (row_id, *aliases))):
             detail = "the id or an alias belongs to another row"
             raise RowExists("", FieldError("/aliases", "TAKEN", detail))

@@ -5,7 +5,12 @@ import json
 import pytest
 
 from service.app.examples import EXAMPLES
+from service.catalog import repository
+from service.catalog import service as catalog
+from service.catalog.errors import RowInUse
+from service.catalog.registry import TOKEN_PRICES
 from service.catalog.shipped import list_shipped_documents
+from service.kit.security.principals import DEFAULT_TENANT
 
 IMPORT = EXAMPLES["import_token_prices"]
 
@@ -66,3 +71,54 @@ def test_what_ships_has_a_public_source(snapshot):
     assert all("url" in source for row in rows for source in row["sources"])
     known = snapshot.token_prices["groq-llama-3-3-70b-versatile"]
     assert (str(known.input_per_million), known.model_id) == ("0.59", "llama-3.3-70b")
+
+
+def import_models(client, count):
+    entry = {
+        "litellm_provider": "host",
+        "mode": "chat",
+        "input_cost_per_token": 1e-07,
+        "output_cost_per_token": 1e-06,
+    }
+    content = {f"host/m{number:03d}": entry for number in range(count)}
+    return imported(client, content=json.dumps(content))
+
+
+class TestAnImportInPieces:
+    @pytest.fixture(autouse=True)
+    def small_pieces(self, monkeypatch):
+        monkeypatch.setattr(catalog, "_ROWS_OF_A_PIECE", 3)
+
+    def test_has_one_revision(self, client):
+        before = import_models(client, 1).headers["Catalog-Revision"]
+        answer = import_models(client, 8)
+        assert len(answer.json()["created"]) == 7
+        assert len(answer.json()["unchanged"]) == 1
+        assert int(answer.headers["Catalog-Revision"]) == int(before) + 1
+        rows = client.get("/v1/token-prices?provider=host").json()["items"]
+        assert sorted(row["revision"] - int(before) for row in rows) == [0] + [1] * 7
+        assert import_models(client, 8).headers["Catalog-Revision"] == answer.headers["Catalog-Revision"]
+
+    def test_stores_nothing_where_a_later_piece_is_refused(self, client, monkeypatch):
+        stored = []
+
+        def refuse_last(session, _resource, tenant_id, documents):
+            if any(row["id"] == "host-m007" for row in documents):
+                stored.append(repository.count_ids(session, TOKEN_PRICES, tenant_id))
+                raise RowInUse("a row is refused")
+
+        monkeypatch.setattr(catalog, "_check_targets", refuse_last)
+        assert import_models(client, 8).status_code == RowInUse.status
+        assert stored == [6]
+        assert client.get("/v1/token-prices?provider=host").json()["items"] == []
+
+
+def test_a_new_name_reads_the_rows_that_may_have_it(client, database):
+    import_models(client, 40)
+    assert (
+        client.post("/v1/token-prices", {**EXAMPLES["create_token_price"], "id": "host-m.0.0-7"}).status_code
+        == 201
+    )
+    with database.open_reader() as session:
+        read = list(repository.list_similar_names(session, TOKEN_PRICES, DEFAULT_TENANT, {"hostm007"}))
+    assert {row_id for row_id, aliases in read if not aliases} == {"host-m.0.0-7", "host-m007"}

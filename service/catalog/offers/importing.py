@@ -100,7 +100,7 @@ def _build_refusal(pointer: str, code: str, detail: str) -> Unprocessable:
 
 def store_list(session: Writer, tenant_id: str, body: PriceList, listed: ReadOffers) -> ImportResult:
     """Creates or updates the offers of a list. An offer with a later date in the catalog stays."""
-    documents = [to_document(offer, body) for offer in listed.offers]
+    documents = (to_document(offer, body) for offer in listed.offers)
     return import_rows(session, OFFERS, tenant_id, documents, is_older=is_older)
 
 

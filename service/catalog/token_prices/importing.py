@@ -48,7 +48,7 @@ def store_list(
     session: Writer, tenant_id: str, body: TokenPriceImportRequest, listed: ReadList
 ) -> ImportResult:
     """Creates or updates the prices of a list. A price with a later date in the catalog stays."""
-    documents = [to_document(price, body) for price in listed.prices]
+    documents = (to_document(price, body) for price in listed.prices)
     return import_rows(session, TOKEN_PRICES, tenant_id, documents, is_older=is_older)
 
 
