@@ -42,12 +42,13 @@ AFTER_SECONDS = 10.0
 """Time after the overload in which a quote and readiness are timed."""
 SATURATED_SHARE = 0.02
 READY_SECONDS = 60.0
-MEMORY_LIMIT_MB = "640"
+MEMORY_LIMIT_BYTES = 640_000_000
 SETTINGS = {
     "IRONLAW_MODE": "tenant",
     "IRONLAW_PORT": "0",
     "IRONLAW_REQUESTS_PER_MINUTE": "1000000",
     "IRONLAW_WEBHOOK_NETWORKS": "127.0.0.0/8",
+    "IRONLAW_MEMORY_LIMIT_BYTES": str(MEMORY_LIMIT_BYTES),
     "PYTHONUNBUFFERED": "1",
 }
 _METRIC = re.compile(
@@ -117,7 +118,7 @@ def start_database(kind: str, folder: Path) -> Iterator[str]:
 
 def build_environment(folder: Path, database_url: str) -> dict[str, str]:
     own = {name: value for name, value in os.environ.items() if not name.startswith("IRONLAW_")}
-    given = {"IRONLAW_MEMORY_LIMIT_MB": MEMORY_LIMIT_MB, **SETTINGS, "IRONLAW_DATA_DIR": str(folder)}
+    given = {**SETTINGS, "IRONLAW_DATA_DIR": str(folder)}
     return {**own, **given, **({"IRONLAW_DATABASE_URL": database_url} if database_url else {})}
 
 
@@ -314,14 +315,13 @@ def soak_service(kind: str, seconds: float, per_second: float, file: TextIO) -> 
             with serve(folder, environment) as (process, port):
                 server, connections = SoakedServer(process, port, folder, database_url), Connections(port)
                 conditions = f"CPython {platform.python_version()}, {os.cpu_count()} cores"
-                limit = int(environment["IRONLAW_MEMORY_LIMIT_MB"])
                 record.write(
                     "begin",
                     database=kind,
                     seconds=seconds,
                     per_second=per_second,
                     conditions=conditions,
-                    memory_limit_mb=limit,
+                    memory_limit_bytes=MEMORY_LIMIT_BYTES,
                 )
                 soak = Soak(server, keys, record, connections)
                 asyncio.run(run_phases(soak, record, server, seconds, per_second))
@@ -337,7 +337,7 @@ def _record_log(record: SoakRecord, log: Path) -> None:
         with contextlib.suppress(ValueError):
             told = json.loads(line)
             if told.get("level", "").lower() in ("warning", "error", "critical"):
-                text = str(told.get("message", ""))[:200]
+                text = str(told.get("event", ""))[:200]
                 said[text] = said.get(text, 0) + 1
     record.write("log", warnings=said)
 

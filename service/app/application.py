@@ -19,6 +19,7 @@ from service.app.background.service import JobDependencies, run_workers
 from service.app.documentation.router import add_documentation
 from service.app.guide import add_guide
 from service.app.landing import add_landing
+from service.app.memory import watch_memory
 from service.app.metrics import collect_metrics, render_metrics
 from service.app.readiness import RETRY, DatabaseProbe, Starting
 from service.app.recorded import HELD
@@ -68,6 +69,7 @@ from service.kit.http.outbound import OutboundClient
 from service.kit.http.pages import PageTokens
 from service.kit.http.problems import Stopping
 from service.kit.http.web import DirectRoutes, add_routes, install_problem_handlers
+from service.kit.memory import MemoryWatch, find_budget
 from service.kit.security.keyring import Keyring
 from service.kit.security.principals import build_permission
 from service.nodes.credentials import NodeAuthenticator, NodeCredentials
@@ -171,12 +173,14 @@ def create_app(settings: Settings) -> FastAPI:
         # RequestContext opens the span of a request: most answers pass by FastAPI's own.
         telemetry={"tracing": False, "metrics": False, "logs": False},
     )
+    app.state.memory = MemoryWatch(find_budget(settings.memory_limit_bytes))
     # The middleware that is added last runs first.
     app.add_middleware(DirectRoutes, routes=app.routes, handlers=app.exception_handlers)
     app.add_middleware(
         RequestContext,
         max_body_bytes=settings.max_body_bytes,
         hosts=settings.hosts,
+        memory=app.state.memory,
         tls_only=settings.public_url.startswith("https:"),
     )
     install_problem_handlers(app)
@@ -206,7 +210,9 @@ def attach_database(app: FastAPI, database: Database, settings: Settings, keyrin
     state.catalog_transactions = replace(state.transactions, after_write=state.snapshots.refresh)
     state.auth_transactions = replace(state.transactions, after_write=state.held_keys.refresh)
     state.webhooks = Webhooks.from_keyring(keyring, OutboundClient(settings.networks), settings.public_url)
-    state.means = JobDependencies(writes=writes, webhooks=state.webhooks, exports=settings.audit_exports)
+    state.means = JobDependencies(
+        writes=writes, webhooks=state.webhooks, exports=settings.audit_exports, memory=state.memory
+    )
     state.endings = SessionRevocations(keyring, state.held_keys.get_end)
     _attach_nodes(state, settings, keyring)
     state.admission = Admission(
@@ -232,7 +238,7 @@ def attach_database(app: FastAPI, database: Database, settings: Settings, keyrin
     state.estimators = {name: estimate.estimator for name, estimate in ESTIMATES.items()}
     state.audit_verifier = Verifier(writes, HELD)
     state.probe = DatabaseProbe(database)
-    state.work_queues = build_queues(settings.answer_seconds)
+    state.work_queues = build_queues(settings.answer_seconds, state.memory)
     state.freezing = QuoteSnapshots(database, state.snapshots)
     state.links = Links(keyring, public_url=settings.public_url, has_tenant=state.has_tenant)
     state.change_appliers, state.is_center_used = APPLIERS, is_center_used
@@ -301,6 +307,7 @@ async def _run_lifespan(app: FastAPI) -> AsyncIterator[None]:
         asyncio.create_task(_repeat_every(_POLL_SECONDS, _refresh_snapshots, app)),
         asyncio.create_task(_repeat_every(_NOTE_USE_SECONDS, _record_key_use, app)),
         asyncio.create_task(_repeat_every(_WRITE_HEARTBEATS_SECONDS, _write_heartbeats, app)),
+        asyncio.create_task(watch_memory(app.state)),
     ]
     async with run_workers(app.state.database, app.state.means, app.state.background_threads) as running:
         app.state.working = running
@@ -350,7 +357,10 @@ def _add_health(app: FastAPI) -> None:
 
     @app.get("/readyz", include_in_schema=False)
     async def readyz() -> Response:
-        """Answers 200 if the catalog is loaded, the database answers, and the process is not stopping."""
+        """Answers 200 if the catalog is loaded, the database answers, and the process is not stopping.
+
+        A process that is short of memory stays ready: small questions go on, and others would get its load.
+        """
         state = app.state
         if state.draining:
             raise Stopping(headers=RETRY)
@@ -359,7 +369,8 @@ def _add_health(app: FastAPI) -> None:
         problem = await state.probe.find_problem()
         if problem is not None:
             raise problem
-        return Response("ready\n", media_type="text/plain")
+        told = "ready, short of memory\n" if state.memory.is_short else "ready\n"
+        return Response(told, media_type="text/plain")
 
     @app.get("/metrics", include_in_schema=False)
     async def metrics(request: Request) -> Response:

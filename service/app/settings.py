@@ -50,6 +50,8 @@ class Settings(BaseSettings):
     """Folder of the documentation site, which `make site` builds; served at /docs/guide."""
     max_body_bytes: Annotated[int, Field(ge=1024)] = 8 * 2**20
     """Largest request body."""
+    memory_limit_bytes: Annotated[int, Field(ge=0, le=2**50)] | None = None
+    """Memory of one process from which it refuses long work. Defaults to the cgroup's limit; 0 for none."""
     background_threads: Annotated[int, Field(ge=0, le=64)] = 2
     """Threads of this process that run background jobs; 0 only enqueues them."""
     answer_seconds: Annotated[float, Field(gt=0, le=3600)] = 5.0

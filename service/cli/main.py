@@ -110,7 +110,9 @@ def serve(
     from service.kit.database.engine import Database  # noqa: PLC0415
     from service.kit.http.server import BoundedProtocol  # noqa: PLC0415
     from service.kit.logs import configure_logs  # noqa: PLC0415
+    from service.kit.memory import bound_heap  # noqa: PLC0415
 
+    bound_heap()
     settings = _load_settings()
     check_telemetry()
     is_v6 = ":" in settings.host
@@ -239,8 +241,10 @@ def background() -> None:
     from service.kit.database.engine import Database  # noqa: PLC0415
     from service.kit.http.outbound import OutboundClient  # noqa: PLC0415
     from service.kit.logs import configure_logs  # noqa: PLC0415
+    from service.kit.memory import MemoryWatch, bound_heap, find_budget  # noqa: PLC0415
     from service.webhooks.service import Webhooks  # noqa: PLC0415
 
+    bound_heap()
     settings = _load_settings()
     if not settings.background_threads:
         raise typer.BadParameter("IRONLAW_BACKGROUND_THREADS must be at least 1 for this command")
@@ -250,7 +254,10 @@ def background() -> None:
     keyring = settings.keyring
     webhooks = Webhooks.from_keyring(keyring, OutboundClient(settings.networks), settings.public_url)
     means = JobDependencies(
-        writes=Writes(database, keyring), webhooks=webhooks, exports=settings.audit_exports
+        writes=Writes(database, keyring),
+        webhooks=webhooks,
+        exports=settings.audit_exports,
+        memory=MemoryWatch(find_budget(settings.memory_limit_bytes)),
     )
     telemetry = start_telemetry()
     work_until_stopped(database, means, settings.background_threads)

@@ -137,12 +137,18 @@ class SnapshotStore:
         self._revisions: Mapping[str, int] = {}
         self._common: CatalogView | None = None
         self._tenants: Mapping[str, _TenantState] = {}
+        self._dropped: frozenset[str] = frozenset()
+        """Tenants whose snapshots are built again when they are next asked for."""
+        self._asked_at: dict[str, float] = {}
         self._census = nodes.NodeCensus(0, None)
         self._nodes: Mapping[str, frozenset[str]] = {}
         self._lock = threading.Lock()
 
     def get_current(self, tenant_id: str) -> CatalogView:
         """Returns the newest snapshot of a tenant; 503 before the first."""
+        self._asked_at[tenant_id] = time.monotonic()
+        if tenant_id in self._dropped:
+            self.refresh(restored=tenant_id)
         own = self._tenants.get(tenant_id)
         found = self._common if own is None else own.view
         if found is None:
@@ -159,13 +165,23 @@ class SnapshotStore:
         """True if there is a snapshot of a loaded catalog."""
         return self._common is not None
 
-    def refresh(self) -> None:
-        """Rebuilds the snapshots of tenants whose rows have changed since the last refresh."""
+    def drop_idle(self, idle_seconds: float) -> None:
+        """Drops the snapshots of tenants that nobody has asked for, until somebody does."""
+        with self._lock:
+            since = time.monotonic() - idle_seconds
+            idle = {name for name in self._tenants if self._asked_at.get(name, 0.0) < since}
+            self._dropped |= idle  # first, so that nobody takes the shipped rows for theirs
+            self._tenants = {name: seen for name, seen in self._tenants.items() if name not in idle}
+
+    def refresh(self, restored: str | None = None) -> None:
+        """Rebuilds the snapshots of tenants whose rows have changed, and one that was dropped."""
         with self._lock, self._database.open_reader() as session:
+            dropped = self._dropped - {restored}
             revisions = catalog.list_own_revisions(session)
             base = revisions.get(SHIPPED_TENANT, 0)
             census = nodes.read_census(session)
-            if not base or (revisions == self._revisions and census == self._census):
+            is_same = revisions == self._revisions and census == self._census
+            if not base or (is_same and dropped == self._dropped):
                 return
             own_nodes = self._nodes if census == self._census else nodes.list_ids_by_tenant(session)
             tenants = {name: seen for name, seen in self._tenants.items() if name in revisions}
@@ -175,7 +191,7 @@ class SnapshotStore:
                 common = replace(_build_common_snapshot(base, self._shipped), node_ids=frozenset())
                 tenants = {}
             stale = {name for name in revisions if revisions[name] != self._revisions.get(name)}
-            for tenant_id in (stale | (revisions.keys() - tenants.keys())) - {SHIPPED_TENANT}:
+            for tenant_id in (stale | (revisions.keys() - tenants.keys())) - dropped - {SHIPPED_TENANT}:
                 before = tenants.get(tenant_id)
                 since = 0 if before is None else before.view.revision
                 tenants[tenant_id] = _change_snapshot(
@@ -185,7 +201,7 @@ class SnapshotStore:
                     catalog.list_changed_rows(session, tenant_id, since),
                     calibrations.build_planning_values(session, tenant_id),
                 )
-            for tenant_id in tenants.keys() | own_nodes.keys():
+            for tenant_id in (tenants.keys() | own_nodes.keys()) - dropped:
                 state = tenants.get(tenant_id, _TenantState(common, _NONE))
                 own = own_nodes.get(tenant_id, frozenset())
                 if state.view.node_ids != own:
@@ -193,11 +209,14 @@ class SnapshotStore:
                 tenants[tenant_id] = state
             # The common snapshot is set last, so that it never appears in an incomplete state.
             self._tenants, self._common = tenants, common
+            self._dropped = dropped  # after the snapshots
             self._revisions, self._census, self._nodes = revisions, census, own_nodes
 
     async def get_requested(self, scope: Mapping[str, Any]) -> CatalogView:
         """Returns the snapshot of the caller, as new as the `Catalog-Revision` that the request sends."""
         tenant_id = scope["state"]["subject"].tenant_id
+        if tenant_id in self._dropped:
+            await asyncio.to_thread(self.get_current, tenant_id)
         asked = next((value for name, value in scope["headers"] if name == b"catalog-revision"), None)
         if asked is None:
             return self.get_current(tenant_id)

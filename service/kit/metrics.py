@@ -16,6 +16,13 @@ LONG_WORK_RUNNING = Gauge("ironlaw_long_work_running", "Long work being done by 
 LONG_WORK_WAITING = Gauge("ironlaw_long_work_waiting", "Long work that waits for a thread.", ["queue"])
 LONG_WORK_REFUSED = Counter("ironlaw_long_work_refused", "Long work without an answer.", ["queue", "reason"])
 
+MEMORY_LIMIT_BYTES = Gauge("ironlaw_memory_limit_bytes", "Memory that this process may use; 0 for no limit.")
+MEMORY_USED_BYTES = Gauge("ironlaw_memory_used_bytes", "Memory in use that counts against the limit.")
+MEMORY_PRESSURE = Gauge("ironlaw_memory_pressure", "1 while memory is short and long work is refused.")
+MEMORY_REFUSED = Counter("ironlaw_memory_refused", "Requests refused because memory is short.", ["kind"])
+for _kind in ("body", "long_work"):
+    MEMORY_REFUSED.labels(_kind)
+
 DELIVERY_ATTEMPTS = Counter("ironlaw_webhook_attempts", "Attempts to deliver an event.", ["outcome"])
 for _outcome in ("delivered", "refused", "unreachable"):
     DELIVERY_ATTEMPTS.labels(_outcome)

@@ -216,3 +216,19 @@ def test_a_write_decodes_the_changed_row_alone(store, database, monkeypatch):
         catalog.copy_row(session, ACCELERATORS, TENANT, "l4", "mine")
     store.refresh()
     assert decoded == ["mine"]
+
+
+@pytest.mark.parametrize("databases", ["sqlite"], indirect=True)
+def test_the_snapshot_of_an_idle_tenant_is_dropped_and_built_again(store, database):
+    own(database)
+    change(database, 650)
+    store.refresh()
+    before = store.get_current(TENANT)
+    store.drop_idle(60.0)
+    assert store.get_current(TENANT) is before
+    store.drop_idle(-1.0)
+    store.refresh()
+    assert store._tenants == {}
+    change(database, 640)
+    assert watts(store.get_current(TENANT)) == 640
+    assert watts(store.get_current("default")) != 640

@@ -17,6 +17,7 @@ from service.kit.http.context import RequestContext
 from service.kit.http.problems import TooManyRequests
 from service.kit.http.web import add_routes, api_router, install_problem_handlers
 from service.kit.logs import configure_logs
+from service.kit.memory import MemoryWatch
 from service.kit.security.principals import Principal, PrincipalKind
 from tests.applications import OPEN, quiet_logs
 
@@ -43,7 +44,7 @@ async def authenticate(credential):
 
 def application(*, limit=0, hosts=("test", "*.never"), authenticated=True):
     app = FastAPI()
-    app.add_middleware(RequestContext, max_body_bytes=2000, hosts=hosts)
+    app.add_middleware(RequestContext, max_body_bytes=2000, hosts=hosts, memory=MemoryWatch(None))
     app.state.admission = Admission(authenticate if authenticated else None, requests_per_minute=limit)
     install_problem_handlers(app)
     add_routes(app, router)

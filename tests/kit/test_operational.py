@@ -28,6 +28,7 @@ from service.kit.http import context
 from service.kit.http.context import RequestContext
 from service.kit.http.operational import build_database_problem, install_database_errors
 from service.kit.http.web import install_problem_handlers
+from service.kit.memory import MemoryWatch
 from tests.applications import OPEN, attach
 from tests.conftest import Client
 from tests.postgresql import get_server
@@ -59,7 +60,7 @@ def impatient(monkeypatch, databases):
 def calling(database):
     """A client of an application that executes what it is told."""
     app = FastAPI()
-    app.add_middleware(RequestContext, max_body_bytes=2000, hosts=["*"])
+    app.add_middleware(RequestContext, max_body_bytes=2000, hosts=["*"], memory=MemoryWatch(None))
     install_problem_handlers(app)
     install_database_errors(app)
 

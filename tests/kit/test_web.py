@@ -26,6 +26,7 @@ from service.kit.http.web import (
     build_route_class,
     install_problem_handlers,
 )
+from service.kit.memory import MemoryWatch
 from service.kit.security.principals import build_permission
 
 
@@ -86,7 +87,9 @@ def count(colour: Annotated[list[Colour], Query()]) -> int:
 def application(max_body_bytes):
     app = FastAPI()
     app.add_middleware(DirectRoutes, routes=app.routes, handlers=app.exception_handlers)
-    app.add_middleware(RequestContext, max_body_bytes=max_body_bytes, hosts=["test"])
+    app.add_middleware(
+        RequestContext, max_body_bytes=max_body_bytes, hosts=["test"], memory=MemoryWatch(None)
+    )
     app.state.admission = Admission(None, requests_per_minute=0)
     install_problem_handlers(app)
     add_routes(app, router)

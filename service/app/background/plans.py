@@ -78,11 +78,17 @@ SEARCHING = RunnableJobType(
     name=SEARCH.name,
     arguments=SEARCH.arguments,
     run=_search_plan,
+    is_heavy=True,
     lease=LEASE,
     longest_backoff=_LONGEST_BACKOFF,
 )
 RANKING = RunnableJobType(
-    name=RANK.name, arguments=RANK.arguments, run=_rank_plan, lease=LEASE, longest_backoff=_LONGEST_BACKOFF
+    name=RANK.name,
+    arguments=RANK.arguments,
+    run=_rank_plan,
+    is_heavy=True,
+    lease=LEASE,
+    longest_backoff=_LONGEST_BACKOFF,
 )
 
 

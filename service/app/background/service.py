@@ -20,13 +20,16 @@ from service.app.background.quotes import SWEEPING as QUOTES_SWEEPING
 from service.app.background.regressions import COMPARING
 from service.app.background.retention import list_expiries
 from service.app.background.webhooks import PUBLISHING
+from service.app.memory import SAMPLE_SECONDS, sample_memory
 from service.audit.exports import HeadExports
 from service.audit.service import Writes
 from service.benchmarks.validation.jobs import SWEEPING, build_validation_kind
+from service.evidence.snapshot import get_store
 from service.kit.database.engine import Database
 from service.kit.jobs.kinds import RunnableJobType
 from service.kit.jobs.runner import JobRunner
 from service.kit.jobs.schedules import JobSchedule, build_retention
+from service.kit.memory import MemoryWatch
 from service.webhooks.dispatching import Dispatcher
 from service.webhooks.service import Webhooks
 
@@ -45,6 +48,8 @@ class JobDependencies:
     """Receivers of events, and the delivery to them."""
     exports: HeadExports = field(default_factory=HeadExports)
     """Destinations of the audit heads."""
+    memory: MemoryWatch | None = None
+    """Memory of the process, which begins no heavy job while it is short."""
 
 
 def list_kinds(means: JobDependencies) -> tuple[RunnableJobType[Any], ...]:
@@ -78,7 +83,9 @@ class BackgroundWorkers:
 
     def __init__(self, database: Database, means: JobDependencies, threads: int) -> None:
         known = list_kinds(means)
-        self._runner = JobRunner(database, known, list_schedules(known, means), threads=threads)
+        self._runner = JobRunner(
+            database, known, list_schedules(known, means), threads=threads, memory=means.memory
+        )
         self._dispatcher = Dispatcher(database, means.writes, means.webhooks)
         self._ends_at: float | None = None
         self._runner.start()
@@ -120,5 +127,6 @@ def work_until_stopped(database: Database, means: JobDependencies, threads: int)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: asked.set())
     running = BackgroundWorkers(database, means, threads)
-    asked.wait()
+    while not asked.wait(SAMPLE_SECONDS):
+        sample_memory(means.memory, get_store(database))
     running.stop()

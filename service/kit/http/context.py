@@ -12,11 +12,20 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.kit.database.waiting import limit_waits
-from service.kit.http.problems import HostNotAllowed, OriginNotAllowed, PayloadTooLarge, Problem, Stopping
+from service.kit.http.long_work import MEMORY_RETRY
+from service.kit.http.problems import (
+    HostNotAllowed,
+    MemoryPressure,
+    OriginNotAllowed,
+    PayloadTooLarge,
+    Problem,
+    Stopping,
+)
 from service.kit.http.request_span import describe_answer, note_trace, open_request_span
-from service.kit.http.web import problem_response
+from service.kit.http.web import LARGE_BODY_BYTES, problem_response
 from service.kit.logs import log_request, request_ids
-from service.kit.metrics import REQUESTS_IN_PROGRESS, count_refusal, count_request
+from service.kit.memory import MemoryWatch
+from service.kit.metrics import MEMORY_REFUSED, REQUESTS_IN_PROGRESS, count_refusal, count_request
 
 log = logging.getLogger(__name__)
 
@@ -68,9 +77,15 @@ class RequestContext:
     """
 
     def __init__(
-        self, app: ASGIApp, *, max_body_bytes: int, hosts: Iterable[str], tls_only: bool = False
+        self,
+        app: ASGIApp,
+        *,
+        max_body_bytes: int,
+        hosts: Iterable[str],
+        memory: MemoryWatch,
+        tls_only: bool = False,
     ) -> None:
-        self._app = app
+        self._app, self._memory = app, memory
         self._fields = (*_SECURITY_FIELDS, _TLS_ONLY) if tls_only else _SECURITY_FIELDS
         self._max_body_bytes = max_body_bytes
         names = {host.lower() for host in hosts}
@@ -130,8 +145,15 @@ class RequestContext:
         if scope["method"] not in _SAFE and not _is_same_origin(given):
             return OriginNotAllowed()
         length = given.get(b"content-length", b"")
-        if length.isdigit() and int(length) > self._max_body_bytes:
+        return self._find_body_refusal(int(length)) if length.isdigit() else None
+
+    def _find_body_refusal(self, body_bytes: int) -> Problem | None:
+        """Returns the refusal of a body by its length: over the limit, or large while memory is short."""
+        if body_bytes > self._max_body_bytes:
             return PayloadTooLarge()
+        if body_bytes > LARGE_BODY_BYTES and self._memory.is_short:
+            MEMORY_REFUSED.labels("body").inc()
+            return MemoryPressure(headers=MEMORY_RETRY)
         return None
 
     def _is_own_host(self, headers: Iterable[tuple[bytes, bytes]]) -> bool:
@@ -145,8 +167,9 @@ class RequestContext:
             nonlocal received
             message = await receive()
             received += len(message.get("body", b""))
-            if received > self._max_body_bytes:
-                raise PayloadTooLarge
+            refusal = self._find_body_refusal(received)
+            if refusal is not None:
+                raise refusal
             return message
 
         return receive_limited

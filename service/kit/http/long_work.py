@@ -20,8 +20,9 @@ from starlette.requests import ClientDisconnect
 from starlette.types import Message, Receive, Scope
 
 from service.kit.http.cancellation import unwanted
-from service.kit.http.problems import Unavailable
-from service.kit.metrics import LONG_WORK_REFUSED, LONG_WORK_RUNNING, LONG_WORK_WAITING
+from service.kit.http.problems import MemoryPressure, Unavailable
+from service.kit.memory import MemoryWatch
+from service.kit.metrics import LONG_WORK_REFUSED, LONG_WORK_RUNNING, LONG_WORK_WAITING, MEMORY_REFUSED
 
 QUESTIONS, SEARCHES, VERIFICATIONS = "questions", "searches", "verifications"
 VERIFICATION_SECONDS: Final = 30.0
@@ -34,6 +35,8 @@ MOST_OF_A_TENANT: Final = 32
 MOST_WAITING: Final = 128
 """Most pieces of work that wait for all tenants in one queue."""
 _RETRY: Final = {"Retry-After": "1"}
+MEMORY_RETRY: Final = {"Retry-After": "10"}
+"""Headers of a refusal for want of memory, which takes longer to come free than a thread."""
 _ANSWER_BY = "answer_by"
 """Key in the state of a request: its deadline on the monotonic clock."""
 
@@ -85,9 +88,12 @@ class LongWork:
     thread keeps the process from ending.
     """
 
-    def __init__(self, name: str, seconds: float, threads: int = MOST_AT_ONCE) -> None:
-        self._name, self._seconds, self._threads = name, seconds, threads
+    def __init__(
+        self, name: str, seconds: float, threads: int = MOST_AT_ONCE, memory: MemoryWatch | None = None
+    ) -> None:
+        self._name, self._seconds, self._threads, self._memory = name, seconds, threads, memory
         self._running: Counter[str] = Counter()
+        self._begun: set[_QueuedWork] = set()
         self._waiting: dict[str, deque[_QueuedWork]] = {}
         """Queue of each tenant; the tenant whose turn is next comes first."""
         self._begin_next()
@@ -119,8 +125,22 @@ class LongWork:
                 self._drop_work(work)
             del answered, work  # an error holds this frame, whose objects would wait for the collector
 
+    def shed(self) -> None:
+        """Refuses the work that waits, and ends what runs if memory is all but used up."""
+        if self._memory is None or not self._memory.is_short:
+            return
+        waiting = [work for queue in self._waiting.values() for work in queue]
+        for work in (*waiting, *(self._begun if self._memory.is_critical else ())):
+            if not work.answered.done():
+                work.answered.set_exception(_build_memory_problem())
+                work.unwanted.set()
+        self._waiting.clear()
+        self._begin_next()
+
     def _queue_work(self, work: _QueuedWork) -> None:
         """Starts the work, or queues it behind earlier work."""
+        if self._memory is not None and self._memory.is_short:
+            raise _build_memory_problem()
         mine = len(self._waiting.get(work.tenant_id, ()))
         if mine + self._running[work.tenant_id] >= MOST_OF_A_TENANT or not self._has_place(mine):
             raise self._refuse()
@@ -162,10 +182,12 @@ class LongWork:
         loop = asyncio.get_running_loop()
         thread = threading.Thread(target=self._run_work, args=(work, loop), name=self._name, daemon=True)
         self._running[work.tenant_id] += 1
+        self._begun.add(work)
         try:
             thread.start()
         except RuntimeError:  # the system cannot start another thread
             self._running[work.tenant_id] -= 1
+            self._begun.discard(work)
             work.answered.set_exception(self._refuse())
 
     def _run_work(self, work: _QueuedWork, loop: asyncio.AbstractEventLoop) -> None:
@@ -184,6 +206,7 @@ class LongWork:
             loop.call_soon_threadsafe(self._end_work, work, result, error)
 
     def _end_work(self, work: _QueuedWork, result: object, error: BaseException | None) -> None:
+        self._begun.discard(work)
         self._running[work.tenant_id] -= 1
         self._running += Counter()  # forgets tenants of which nothing runs
         self._begin_next()
@@ -206,13 +229,21 @@ class LongWork:
             self._begin_next()
 
 
-def build_queues(seconds: float) -> dict[str, LongWork]:
-    """Builds every queue of a process. ``seconds`` is the time that a caller may wait for an answer."""
+def build_queues(seconds: float, memory: MemoryWatch | None = None) -> dict[str, LongWork]:
+    """Builds every queue of a process. ``seconds`` is the time that a caller may wait for an answer.
+
+    Questions take little memory and go on while it is short.
+    """
     return {
         QUESTIONS: LongWork(QUESTIONS, seconds),
-        SEARCHES: LongWork(SEARCHES, seconds),
-        VERIFICATIONS: LongWork(VERIFICATIONS, VERIFICATION_SECONDS, threads=1),
+        SEARCHES: LongWork(SEARCHES, seconds, memory=memory),
+        VERIFICATIONS: LongWork(VERIFICATIONS, VERIFICATION_SECONDS, threads=1, memory=memory),
     }
+
+
+def _build_memory_problem() -> MemoryPressure:
+    MEMORY_REFUSED.labels("long_work").inc()
+    return MemoryPressure(headers=MEMORY_RETRY)
 
 
 async def _wait_for_answer(answered: "asyncio.Future[Any]", receive: Receive, seconds: float) -> None:

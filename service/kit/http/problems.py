@@ -151,6 +151,12 @@ class Unavailable(Problem):
     status, code, title = 503, "UNAVAILABLE", "The service cannot answer right now"
 
 
+class MemoryPressure(Unavailable):
+    """The process is near its limit of memory. Long work and large bodies are refused until it is not."""
+
+    code, title = "MEMORY_PRESSURE", "The service is short of memory"
+
+
 class Stopping(Unavailable):
     """The process has been told to stop. Another one answers, or this one once it has started again."""
 

@@ -106,6 +106,8 @@ class RunnableJobType(JobType[JobArguments]):
     """A kind of job. A chunk may run more than once: each effect outside carries a key of its own."""
 
     run: Callable[[JobChunk[JobArguments]], ContinueJob | CompletedJob]
+    is_heavy: bool = False
+    """True if a chunk may take much memory. None begins while memory is short."""
     concurrency: int | None = None
     """Most jobs that run at a time, over all processes. Defaults to no limit."""
     attempts: int = 10

@@ -26,6 +26,7 @@ from service.kit.jobs.notifier import JobNotifier, listen_for_jobs, notify_after
 from service.kit.jobs.repository import JobQueueState
 from service.kit.jobs.schedules import JobSchedule
 from service.kit.jobs.tables import JobRow
+from service.kit.memory import MemoryWatch
 from service.kit.tracing import SpanRole, mark_failed, open_span
 
 SQLITE_POLL_SECONDS = 1.0
@@ -49,8 +50,9 @@ class JobRunner:
         schedules: Iterable[JobSchedule] = (),
         *,
         threads: int,
+        memory: MemoryWatch | None = None,
     ) -> None:
-        self._database = database
+        self._database, self._memory = database, memory
         self._schedules = tuple(schedules)
         scheduled = (kind for schedule in self._schedules for kind in (schedule.kind, schedule.job))
         self._kinds = {kind.name: kind for kind in (*kinds, *scheduled)}
@@ -145,7 +147,10 @@ class JobRunner:
         return None, wait
 
     def _has_room(self, queue: JobQueueState) -> bool:
-        limit = self._kinds[queue.kind].concurrency
+        kind = self._kinds[queue.kind]
+        if kind.is_heavy and self._memory is not None and self._memory.is_short:
+            return False
+        limit = kind.concurrency
         return limit is None or queue.running < limit
 
     def _begin_schedules(self) -> None:
