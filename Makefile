@@ -1,5 +1,5 @@
 # Two commands do everything: `make run` serves, `make test` checks. Both set up what they need.
-.PHONY: help run test test-unit lint types same-answers accuracy fit devices bills plans mfu prices price-page catalog-age bench journey fleet gpu-kernels hip-kernels gpu-kit gpu-purposes cudnn-support gpu-suite gpu-first-contact gpu-proof gpu-figures gpu-power gpu-stand-in hostile escalation worst-requests schemathesis faults kills oracles clients contract chart chart-tools client-sources client-packages sign-in site fresh-clone containers package sbom release-check platforms lock pins advisories clean
+.PHONY: help run test test-unit lint types same-answers accuracy fit devices bills plans mfu prices price-page catalog-age bench journey soak fleet gpu-kernels hip-kernels gpu-kit gpu-purposes cudnn-support gpu-suite gpu-first-contact gpu-proof gpu-figures gpu-power gpu-stand-in hostile escalation worst-requests schemathesis faults kills oracles clients contract chart chart-tools client-sources client-packages sign-in site fresh-clone containers package sbom release-check platforms lock pins advisories clean
 
 VENV = .venv/bin
 # A machine with a GPU brings its own interpreter; nothing is installed there.
@@ -96,6 +96,11 @@ journey: ## Go through the pages in a browser; writes docs/journey.md and its pi
 fleet: ## Simulate 200 nodes on each database; writes docs/fleet.md; takes 21 minutes
 	@tools/setup test
 	$(VENV)/python -m bench.fleet
+
+soak: ## Ask a served process for two hours, then twice what saturates it; writes docs/soak.md; SECONDS=7200 RATE=20 DATABASE=sqlite
+	@tools/setup test
+	$(VENV)/python -m bench.soak --seconds $(or $(SECONDS),7200) --rate $(or $(RATE),20) \
+		--database $(or $(DATABASE),sqlite) $(if $(RECORD),--record "$(RECORD)")
 
 worst-requests: ## Search the dearest request of every operation; writes docs/worst-requests.md; takes some 40 minutes; SECONDS=4 ONLY="plan_fleet" KEEP=folder
 	@tools/setup test

@@ -249,14 +249,14 @@ class Soak:
 
     async def time_probes(self) -> None:
         """Times readiness and a quote while nothing else is asked."""
-        probes = [{"after_seconds": 0.0, **await self._probe()} for _ in range(PROBES)]
+        probes = [await self._probe() for _ in range(PROBES)]
         self._record.write("before", probes=probes)
 
     async def _time_recovery(self, stopped: float) -> None:
         """Times readiness and quotes that are asked for after the moment at which the load has stopped."""
 
         async def probe() -> dict[str, float]:
-            return {"after_seconds": round(time.perf_counter() - stopped, 2), **await self._probe()}
+            return {"began_seconds": round(time.perf_counter() - stopped, 2), **await self._probe()}
 
         probing = []
         while time.perf_counter() - stopped < AFTER_SECONDS:

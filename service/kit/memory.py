@@ -103,6 +103,7 @@ class MemoryWatch:
     def __init__(self, budget: MemoryBudget | None) -> None:
         self._budget = budget
         self._released_at = -RELEASE_SECONDS
+        self._used_bytes = self._reserved_bytes = 0
         self.is_short = False
         self.is_critical = False
         """True if work that runs must end as well."""
@@ -113,7 +114,7 @@ class MemoryWatch:
         """Reads the memory that is used; takes some 20 microseconds."""
         if self._budget is None:
             return
-        used = self._budget.read_used_bytes()
+        used = self._used_bytes = self._budget.read_used_bytes()
         share = used / self._budget.limit_bytes
         was_short = self.is_short
         self.is_short = share >= (LOW_SHARE if was_short else HIGH_SHARE)
@@ -126,6 +127,24 @@ class MemoryWatch:
             )
         elif was_short and not self.is_short:
             log.info("memory is no longer short: %d of %d bytes", used, self._budget.limit_bytes)
+
+    def reserve(self, size_bytes: int) -> bool:
+        """Returns true if there is memory for a body, which counts until :meth:`give_back`.
+
+        Bodies of many callers may arrive between two samples. What has arrived counts twice, to be safe.
+        """
+        if self._budget is None:
+            return True
+        high = HIGH_SHARE * self._budget.limit_bytes
+        if self.is_short or self._used_bytes + self._reserved_bytes + size_bytes > high:
+            return False
+        self._reserved_bytes += size_bytes
+        return True
+
+    def give_back(self, size_bytes: int) -> None:
+        """Ends a reservation."""
+        if self._budget is not None:
+            self._reserved_bytes -= size_bytes
 
     def is_release_due(self) -> bool:
         """Returns true if memory is short and was not released a moment ago."""

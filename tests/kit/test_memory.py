@@ -94,6 +94,16 @@ def test_memory_is_short_from_the_high_mark_until_the_low_one(caplog):
     assert [memory.watch.is_release_due() for _ in range(3)] == [True, False, False]
 
 
+@pytest.mark.unit
+def test_bodies_that_arrive_between_two_samples_count_until_they_are_given_back():
+    memory = UsedMemory(600)
+    memory.watch.sample()
+    assert [memory.watch.reserve(100) for _ in range(4)] == [True, True, True, False]
+    memory.watch.give_back(100)
+    assert memory.watch.reserve(100)
+    assert MemoryWatch(None).reserve(10**15)
+
+
 def test_work_that_waits_is_refused_and_work_that_runs_ends_once_memory_is_critical():
     async def check():
         memory = UsedMemory()

@@ -42,6 +42,10 @@ SECURITY_HEADERS = {
 _SECURITY_FIELDS = tuple(SECURITY_HEADERS.items())
 _TLS_ONLY = (b"strict-transport-security", b"max-age=31536000")
 """Makes browsers use TLS for this host for a year. Other hosts of its domain are not ours to speak for."""
+BYTES_OF_A_BODY_BYTE = 3
+"""Memory for a byte of a large body, which stands there in pieces, whole and as text at once."""
+_RESERVED = "reserved_bytes"
+"""Key in the state of a request: the memory that is reserved for its large body."""
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 _OWN_SITES = frozenset({b"same-origin", b"none"})
 """Values of ``Sec-Fetch-Site`` for a request of our own pages, and for one that no page has sent."""
@@ -120,11 +124,18 @@ class RequestContext:
                     describe_answer(span, scope, answer.status)
 
     async def _serve_request(self, scope: Scope, receive: Receive, answer: _ResponseSender) -> None:
+        try:
+            await self._serve_reserved(scope, receive, answer)
+        finally:
+            self._memory.give_back(scope["state"].get(_RESERVED, 0))
+
+    async def _serve_reserved(self, scope: Scope, receive: Receive, answer: _ResponseSender) -> None:
+        """Answers a request whose body has memory reserved, and leaves that to be given back."""
         given = dict(scope["headers"])
         problem = self._find_refusal(scope, given)
         if problem is None:
             if not given.get(b"content-length", b"").isdigit():
-                receive = self._limit_body(receive)
+                receive = self._limit_body(scope, receive)
             try:
                 await self._app(scope, receive, answer)
             except ClientDisconnect:
@@ -145,29 +156,33 @@ class RequestContext:
         if scope["method"] not in _SAFE and not _is_same_origin(given):
             return OriginNotAllowed()
         length = given.get(b"content-length", b"")
-        return self._find_body_refusal(int(length)) if length.isdigit() else None
+        return self._find_body_refusal(scope, int(length)) if length.isdigit() else None
 
-    def _find_body_refusal(self, body_bytes: int) -> Problem | None:
-        """Returns the refusal of a body by its length: over the limit, or large while memory is short."""
+    def _find_body_refusal(self, scope: Scope, body_bytes: int) -> Problem | None:
+        """Returns the refusal of a body by its length, or reserves memory for it if it is large."""
         if body_bytes > self._max_body_bytes:
             return PayloadTooLarge()
-        if body_bytes > LARGE_BODY_BYTES and self._memory.is_short:
+        if body_bytes <= LARGE_BODY_BYTES:
+            return None
+        reserved, needed = scope["state"].get(_RESERVED, 0), BYTES_OF_A_BODY_BYTE * body_bytes
+        if not self._memory.reserve(needed - reserved):
             MEMORY_REFUSED.labels("body").inc()
             return MemoryPressure(headers=MEMORY_RETRY)
+        scope["state"][_RESERVED] = needed
         return None
 
     def _is_own_host(self, headers: Iterable[tuple[bytes, bytes]]) -> bool:
         named = [_PORT.sub(b"", value).lower() for name, value in headers if name == b"host"]
         return len(named) == 1 and named[0] in (self._hosts or ())
 
-    def _limit_body(self, receive: Receive) -> Receive:
+    def _limit_body(self, scope: Scope, receive: Receive) -> Receive:
         received = 0
 
         async def receive_limited() -> Message:
             nonlocal received
             message = await receive()
             received += len(message.get("body", b""))
-            refusal = self._find_body_refusal(received)
+            refusal = self._find_body_refusal(scope, received)
             if refusal is not None:
                 raise refusal
             return message
