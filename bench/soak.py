@@ -12,6 +12,7 @@ import os
 import platform
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -353,6 +354,7 @@ def main() -> None:
     if asked.render:
         write_report(asked.render)
         return
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # ends the service too
     record = asked.record or Path(tempfile.gettempdir()) / f"ironlaw-soak-{asked.database}.jsonl"
     with record.open("w") as file:
         soak_service(asked.database, asked.seconds, asked.rate, file)
