@@ -458,6 +458,7 @@ def test_links_lead_somewhere(name):
 def test_index_is_complete():
     """A page that the index of the documentation does not name is not found."""
     index = (ROOT / "docs" / "README.md").read_text()
-    pages = [path for folder in (".", "guides", "operations") for path in (ROOT / "docs" / folder).glob("*.*")]
+    folders = (ROOT / "docs" / name for name in (".", "guides", "operations"))
+    pages = [page for folder in folders for page in folder.glob("*.*")]
     missing = {str(page.relative_to(ROOT / "docs")) for page in pages if page.name != "README.md"}
     assert missing <= set(re.findall(r"\]\(([^)#]+)\)", index))

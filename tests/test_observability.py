@@ -164,7 +164,8 @@ def test_every_query_shows_rows(callers):
 
 
 def test_every_alert_is_explained():
-    titles = re.findall(r"^## (Ironlaw\w+)$", (ROOT / "docs" / "operations" / "alerts.md").read_text(), re.MULTILINE)
+    page = (ROOT / "docs" / "operations" / "alerts.md").read_text()
+    titles = re.findall(r"^## (Ironlaw\w+)$", page, re.MULTILINE)
     assert titles == [rule["alert"] for rule in ALERTS]
     for rule in ALERTS:
         assert rule["annotations"]["runbook_url"] == f"docs/operations/alerts.md#{rule['alert'].lower()}"

@@ -434,17 +434,19 @@ def test_the_standard_suite_tells_every_constant_that_is_drawn():
     }
 
 
-SLOWER_KERNELS = (
-    ("scaled_share", "h100-sxm", "fp8_block_128", "time_to_first_token_seconds"),
-    ("widened_bandwidth", "h100-sxm", "awq_int4_g128", "time_per_output_token_seconds"),
+KERNELS = (
+    # An engine's own kernel: twice of what is expected, which no software was seen to reach, changes nothing.
+    ("scaled_share", 0.5, "fp8_block_128", "time_to_first_token_seconds"),
+    # The worker's own kernel: half of it tells nothing of an engine's.
+    ("widened_bandwidth", 2.0, "awq_int4_g128", "time_per_output_token_seconds"),
 )
 
 
-@pytest.mark.parametrize(("quantity", "accelerator", "weights", "figure"), SLOWER_KERNELS)
+@pytest.mark.parametrize(("quantity", "moving", "weights", "figure"), KERNELS)
 def test_a_measured_share_of_a_kernel_moves_the_formats_that_it_multiplies(
-    snapshot, quantity, accelerator, weights, figure
+    snapshot, quantity, moving, weights, figure
 ):
-    """Half of what is expected; twice of it, which no software was seen to reach, changes nothing."""
+    accelerator = "h100-sxm"
     scope = scope_of(snapshot.accelerators[accelerator].accelerator)
     expected_share = getattr(SERVING, quantity)
 
@@ -455,10 +457,11 @@ def test_a_measured_share_of_a_kernel_moves_the_formats_that_it_multiplies(
         asked = question("llama-3.1-8b", accelerator, **shape, **stored)
         return ask(with_sets(snapshot, *sets), "throughput", asked)
 
-    before, after = answer(None, weight_format=weights), answer(0.5, weight_format=weights)
-    assert after[figure]["value"] > 1.3 * before[figure]["value"]
+    before, after = answer(None, weight_format=weights), answer(moving, weight_format=weights)
+    slower = after[figure]["value"] / before[figure]["value"]
+    assert slower > 1.3 if moving < 1.0 else slower < 0.95
     assert after["evidence"]["calibration_ids"] == ["set"]
-    assert answer(2.0, weight_format=weights)[figure]["value"] == before[figure]["value"]
-    plain = answer(0.5, weight_precision="bf16")
+    assert answer(1.0 / moving, weight_format=weights)[figure]["value"] == before[figure]["value"]
+    plain = answer(moving, weight_precision="bf16")
     assert plain[figure]["value"] == answer(None, weight_precision="bf16")[figure]["value"]
     assert plain["evidence"]["calibration_ids"] == []

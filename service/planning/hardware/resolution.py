@@ -260,8 +260,6 @@ _STREAMED: Final = (
     ServingQuantity.CACHE_BANDWIDTH,
 )
 """Rates of kernels that stream their operands, over that of a streaming kernel."""
-_SHARES: Final = (ServingQuantity.SCALED_SHARE, ServingQuantity.WIDENED_BANDWIDTH)
-"""Rates of kernels over those of other kernels of the same device."""
 
 
 def _resolve_serving(
@@ -292,9 +290,13 @@ def _resolve_serving(
     wide = next((peaks[each] for each in _ATTENTION_FORMATS if peaks.get(each)), None)
     if (found := search.find_share(f"serving.{quantity}", _build_serving_lookup(quantity), wide)) is not None:
         factors[quantity] = min(1.0, found.value / find_general_value(quantity))
-    for quantity in _SHARES:
-        if (found := search.find_seconds(f"serving.{quantity}", _build_serving_lookup(quantity))) is not None:
-            factors[quantity] = min(1.0, found.value / find_general_value(quantity))
+    quantity = ServingQuantity.SCALED_SHARE
+    if (found := search.find_seconds(f"serving.{quantity}", _build_serving_lookup(quantity))) is not None:
+        factors[quantity] = min(1.0, found.value / find_general_value(quantity))
+    quantity = ServingQuantity.WIDENED_BANDWIDTH
+    if (found := search.find_seconds(f"serving.{quantity}", _build_serving_lookup(quantity))) is not None:
+        # The worker's own kernel measures it: those of engines are as fast or faster.
+        factors[quantity] = max(1.0, min(1.0, found.value) / find_general_value(quantity))
     quantity = ServingQuantity.KERNEL_SECONDS
     if (found := search.find_seconds(f"serving.{quantity}", _build_serving_lookup(quantity))) is not None:
         factors[quantity] = max(1.0, found.value / find_general_value(quantity))
