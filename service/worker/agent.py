@@ -42,6 +42,7 @@ WORKER_STOPPED, WORKER_RESTARTED = "WORKER_STOPPED", "WORKER_RESTARTED"
 RESULTS_MISSING, INVENTORY_UNKNOWN = "RESULTS_MISSING", "INVENTORY_UNKNOWN"
 """Problem codes of the service that require an action of the worker."""
 REFUSED = "stopped: the service refuses this node's credential; results that it lacks stay in the spool"
+WITHOUT_WORK = "stopped: the service gives this node no work, because it is {}; its results stay in the spool"
 TOO_NEW = "the service does not read this worker's claims; it may be older than the worker: upgrade it first"
 RELEASE_SECONDS = 3.0
 """Seconds of the grace period that are reserved for releasing the lease."""
@@ -99,7 +100,7 @@ class Agent:
 
         Raises:
             WorkerError: The devices of this host cannot be listed, or the service refuses the credential of a
-                worker that ends after one run.
+                worker that ends after one run, or gives its node no work.
         """
         self._board.update_status(node=f"{self._node.node_id} ({self._node.device})")
         left = self._spool.recover()
@@ -116,14 +117,21 @@ class Agent:
         try:
             while not self._stopping.is_set():
                 self._poll_once(heart)
-                if self._options.is_once and not self._gate.is_open:
-                    raise WorkerError(REFUSED)
+                if self._options.is_once:
+                    self._check_prospect(heart)
         finally:
             self._gate.ended.set()
             heart.trigger_heartbeat()
             self._uploader.wake()
         if self._unsaved and not self._save_results():
             _logger.error("%d results are lost, because the disk had no room for them", len(self._unsaved))
+
+    def _check_prospect(self, heart: HeartbeatSender) -> None:
+        """Refuses to wait for a run that does not come before an operator acts."""
+        if not self._gate.is_open:
+            raise WorkerError(REFUSED)
+        if heart.state != "active" and not self._stopping.is_set():
+            raise WorkerError(WITHOUT_WORK.format(heart.state))
 
     def stop(self, *, at_once: bool = False) -> None:
         """Ends within the grace period; a running repeat may finish by itself for most of it."""

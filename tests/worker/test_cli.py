@@ -11,10 +11,11 @@ import sys
 import venv
 from pathlib import Path
 
+import httpx
 import pytest
 from typer.main import get_command
 
-from service.worker.agent import REFUSED
+from service.worker.agent import REFUSED, WITHOUT_WORK
 from service.worker.cli import app
 from service.worker.state_directory import lock_host
 from tests.serving import IRONLAW, environment, run
@@ -321,6 +322,14 @@ class TestRun:
         _, errors, status = run("worker", "run", "--once", **own)
         assert (status, "Traceback" in errors) == (1, False)
         assert errors.endswith(f"ironlaw: {REFUSED}\n")
+
+    def test_once_it_ends_with_a_reason_where_the_node_is_quarantined(self, own, enrolled):
+        enrolled.state, enrolled.waiting = "quarantined", 1
+        enrolled.faults["leases:claim"] = [httpx.Response(204)] * 100
+        _, errors, status = run("worker", "run", "--once", **own)
+        assert (status, "Traceback" in errors) == (1, False)
+        assert errors.endswith(f"ironlaw: {WITHOUT_WORK.format('quarantined')}\n")
+        assert enrolled.waiting == 1
 
     @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
     def test_it_stops_when_asked_and_neither_log_nor_command_line_holds_a_secret(self, own, enrolled, number):
