@@ -93,7 +93,7 @@ def _know_shipped_rows(store: SnapshotStore, database: Database) -> None:
     if known is None:
         known = _SHIPPED[state.revision, state.shipped_digest] = SnapshotStore(database)
         known.refresh()
-    store._shipped, store._common = known._shipped, known._common
+    store._common = known._common
     store._revisions = {SHIPPED_TENANT: state.revision}
 
 

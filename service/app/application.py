@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import logging
+import threading
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from functools import partial
@@ -303,6 +304,8 @@ def _build_login(settings: Settings, keyring: Keyring) -> "SignIn | None":
 async def _run_lifespan(app: FastAPI) -> AsyncIterator[None]:
     await asyncio.to_thread(_refresh_snapshots, app)
     telemetry = start_telemetry(partial(collect_metrics, app))
+    # A question of a tenant whose snapshot is not built yet does not wait for those of others.
+    threading.Thread(target=_load_snapshots, args=(app,), name="snapshots", daemon=True).start()
     following = [
         asyncio.create_task(_repeat_every(_POLL_SECONDS, _refresh_snapshots, app)),
         asyncio.create_task(_repeat_every(_NOTE_USE_SECONDS, _record_key_use, app)),
@@ -329,6 +332,14 @@ def _refresh_snapshots(app: FastAPI) -> None:
     app.state.held_keys.refresh()
 
 
+def _load_snapshots(app: FastAPI) -> None:
+    """Builds the snapshots of tenants, which a process does not wait for to be ready."""
+    try:
+        app.state.snapshots.load_all()
+    except Exception as error:  # noqa: BLE001  # questions build what is missing
+        _log_failure("Loading the catalogs of tenants", error)
+
+
 def _record_key_use(app: FastAPI) -> None:
     app.state.held_keys.record_key_use()
 
@@ -343,11 +354,15 @@ async def _repeat_every(seconds: float, do: Callable[[FastAPI], None], app: Fast
         await asyncio.sleep(seconds)
         try:
             await asyncio.to_thread(do, app)
-        except Exception as error:
-            if failure := describe_failure(error):
-                warn_of_failure(log, f"{do.__name__} failed", failure)
-            else:
-                log.exception("%s failed", do.__name__)
+        except Exception as error:  # noqa: BLE001  # it is tried again
+            _log_failure(do.__name__, error)
+
+
+def _log_failure(name: str, error: Exception) -> None:
+    if failure := describe_failure(error):
+        warn_of_failure(log, f"{name} failed", failure)
+    else:
+        log.error("%s failed", name, exc_info=error)
 
 
 def _add_health(app: FastAPI) -> None:

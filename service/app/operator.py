@@ -180,7 +180,7 @@ class Operator:
         snapshots = SnapshotStore(self._database)
         snapshots.refresh()
         estimators = {name: estimate.estimator for name, estimate in ESTIMATES.items()}
-        outcome = evidence.read_evidence(body, snapshots.get_current(tenant_id), estimators)
+        outcome = evidence.read_evidence(body, snapshots.load(tenant_id), estimators)
 
         def store_evidence(session: Writer) -> WriteOutcome:
             return replace(evidence.store_evidence(session, tenant_id, body, outcome), tenant_id=tenant_id)

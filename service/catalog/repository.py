@@ -61,9 +61,10 @@ def get_revision(session: Session, tenant_id: str) -> int:
 
 
 def list_own_revisions(session: Session) -> dict[str, int]:
-    """Returns the number of changes of each tenant's rows, the shipped ones included."""
-    columns = (CatalogState.tenant_id, CatalogState.revision)
-    return {tenant_id: changes for tenant_id, changes in session.execute(select(*columns))}  # noqa: C416
+    """Returns the number of changes of each owner's rows, those that changed last first."""
+    columns = select(CatalogState.tenant_id, CatalogState.revision)
+    found = session.execute(columns.order_by(CatalogState.updated_at.desc()))
+    return {tenant_id: changes for tenant_id, changes in found}  # noqa: C416
 
 
 def lock_shipped_state(session: Writer) -> CatalogState:

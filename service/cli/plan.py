@@ -231,7 +231,7 @@ def load_local_catalog() -> "CatalogView":
         return build_shipped_snapshot()
     store = SnapshotStore(database)
     store.refresh()
-    return store.get_current(DEFAULT_TENANT)
+    return store.load(DEFAULT_TENANT)
 
 
 def _search_pieces(

@@ -1,9 +1,12 @@
 """The snapshot: swapped when the revision changes and only then, whole, and the same without SQL."""
 
+import asyncio
 import contextlib
 import random
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields
+from unittest.mock import Mock
 
 import pytest
 
@@ -154,6 +157,7 @@ def test_readers_never_see_half_a_snapshot(store, database):
     """While a writer counts watts and revision up together, every snapshot holds a matching pair."""
     own(database)
     store.refresh()
+    store.load(TENANT)
     seen, stop = set(), threading.Event()
 
     def read():
@@ -196,6 +200,7 @@ def test_a_snapshot_made_by_changes_is_that_built_whole(store, database):
         write_something(database, draw)
         if step % 3 == 0:
             store.refresh()
+            store.load(TENANT)
     store.refresh()
     whole = SnapshotStore(database)
     whole.refresh()
@@ -208,6 +213,7 @@ def test_a_snapshot_made_by_changes_is_that_built_whole(store, database):
 def test_a_write_decodes_the_changed_row_alone(store, database, monkeypatch):
     own(database)
     store.refresh()
+    store.load(TENANT)
     decoded = []
     monkeypatch.setattr(
         snapshots, "name_row", lambda noun, row: decoded.append(row["id"]) or name_row(noun, row)
@@ -232,3 +238,82 @@ def test_the_snapshot_of_an_idle_tenant_is_dropped_and_built_again(store, databa
     change(database, 640)
     assert watts(store.get_current(TENANT)) == 640
     assert watts(store.get_current("default")) != 640
+
+
+class HeldBuild:
+    """A build that waits in a row of one tenant until it is let go."""
+
+    def __init__(self, monkeypatch):
+        self.began, self.may_go_on, self.decoded = threading.Event(), threading.Event(), []
+        monkeypatch.setattr(snapshots, "name_row", self.name)
+
+    def name(self, noun, row):
+        self.decoded.append(row["id"])
+        if row["id"] == "held":
+            self.began.set()
+            assert self.may_go_on.wait(20)
+        return name_row(noun, row)
+
+
+@pytest.fixture
+def held(store, database, monkeypatch):
+    """A store of two tenants with rows, neither of whose snapshots is built."""
+    with database.open_writer() as session:
+        catalog.copy_row(session, ACCELERATORS, TENANT, "l4", "held")
+        catalog.copy_row(session, ACCELERATORS, "another", "l4", "mine")
+    held = HeldBuild(monkeypatch)
+    store.refresh()
+    assert held.decoded == []
+    yield held
+    held.may_go_on.set()
+
+
+def test_a_tenant_is_built_at_its_first_question_and_others_do_not_wait(store, database, held):
+    with ThreadPoolExecutor() as asking:
+        first, second = (asking.submit(store.get_current, TENANT) for _ in range(2))
+        assert held.began.wait(20)
+        assert "mine" in store.newest("another").accelerators
+        change_held = {"patch": {"power_limit_watts": 350.0}, "if_match": "*"}
+        with database.open_writer() as session:
+            catalog.update_row(session, ACCELERATORS, TENANT, "held", **change_held)
+        store.refresh()
+        assert not first.done()
+        assert not second.done()
+        held.may_go_on.set()
+        found = first.result(20)
+    assert second.result() is found
+    assert found is store.get_current(TENANT)
+    # It was built once, and what was written meanwhile is in it.
+    assert held.decoded == ["held", "mine", "held"]
+    assert found.accelerators["held"].accelerator.power_limit_watts == 350.0
+
+
+@pytest.mark.parametrize("databases", ["sqlite"], indirect=True)
+def test_a_question_waits_for_its_catalog_as_long_as_a_request_may(store, held, monkeypatch):
+    monkeypatch.setattr(snapshots, "REQUEST_SECONDS", 0.01)
+    with pytest.raises(Unavailable, match="of the tenant"):
+        store.get_current(TENANT)
+    with pytest.raises(Unavailable, match="of the tenant"):
+        asyncio.run(store.await_current(TENANT))
+    held.may_go_on.set()
+    assert "held" in store.load(TENANT).accelerators
+    assert asyncio.run(store.await_current(TENANT)) is store.get_current(TENANT)
+
+
+@pytest.mark.parametrize("databases", ["sqlite"], indirect=True)
+def test_a_build_that_failed_is_tried_again(store, held, monkeypatch):
+    held.may_go_on.set()
+    with monkeypatch.context() as patched:
+        patched.setattr(snapshots, "name_row", Mock(side_effect=OSError("gone")))
+        with pytest.raises(OSError, match="gone"):
+            store.get_current(TENANT)
+    assert "held" in store.get_current(TENANT).accelerators
+
+
+@pytest.mark.parametrize("databases", ["sqlite"], indirect=True)
+def test_all_tenants_are_built_the_last_changed_first(store, held):
+    held.may_go_on.set()
+    store.load_all()
+    assert held.decoded == ["mine", "held"]
+    store.load_all()
+    assert held.decoded == ["mine", "held"]

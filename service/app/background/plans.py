@@ -70,7 +70,7 @@ def _load_catalog(job: JobChunk[Any]) -> CatalogView:
     """Loads the tenant's current catalog, which only requests keep fresh otherwise."""
     store = get_store(job.database)
     store.refresh()
-    return store.get_current(job.tenant_id)
+    return store.load(job.tenant_id)
 
 
 _LONGEST_BACKOFF = timedelta(seconds=10)

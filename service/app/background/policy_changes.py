@@ -32,7 +32,7 @@ def build_policy_application(writes: "Writes") -> JobSchedule:
                     job.database,
                     writes,
                     tenant_id,
-                    lambda name: store.get_current(name).exchange_rates,
+                    lambda name: store.load(name).exchange_rates,
                     APPLIERS,
                 )
             except Problem as refused:
