@@ -70,6 +70,7 @@ from service.kit.http.outbound import OutboundClient
 from service.kit.http.pages import PageTokens
 from service.kit.http.problems import Stopping
 from service.kit.http.web import DirectRoutes, add_routes, install_problem_handlers
+from service.kit.http.write_queue import WriteQueue
 from service.kit.memory import MemoryWatch, find_budget
 from service.kit.security.keyring import Keyring
 from service.kit.security.principals import build_permission
@@ -240,6 +241,7 @@ def attach_database(app: FastAPI, database: Database, settings: Settings, keyrin
     state.audit_verifier = Verifier(writes, HELD)
     state.probe = DatabaseProbe(database)
     state.work_queues = build_queues(settings.answer_seconds, state.memory)
+    state.write_queue = WriteQueue()
     state.freezing = QuoteSnapshots(database, state.snapshots)
     state.links = Links(keyring, public_url=settings.public_url, has_tenant=state.has_tenant)
     state.change_appliers, state.is_center_used = APPLIERS, is_center_used

@@ -26,6 +26,7 @@ from service.kit.http.web import (
     build_route_class,
     install_problem_handlers,
 )
+from service.kit.http.write_queue import WriteQueue
 from service.kit.memory import MemoryWatch
 from service.kit.security.principals import build_permission
 
@@ -91,6 +92,7 @@ def application(max_body_bytes):
         RequestContext, max_body_bytes=max_body_bytes, hosts=["test"], memory=MemoryWatch(None)
     )
     app.state.admission = Admission(None, requests_per_minute=0)
+    app.state.write_queue = WriteQueue()
     install_problem_handlers(app)
     add_routes(app, router)
     return app

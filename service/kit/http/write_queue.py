@@ -48,10 +48,7 @@ def queue_write(handle: RouteHandler) -> RouteHandler:
     """Returns a handler that waits for its place in the queue of the application."""
 
     async def wait_and_handle(request: Request) -> Response:
-        state = request.app.state
-        if not hasattr(state, "write_queue"):
-            state.write_queue = WriteQueue()
-        queue: WriteQueue = state.write_queue
+        queue: WriteQueue = request.app.state.write_queue
         return await queue.run(handle, request)
 
     return wait_and_handle
