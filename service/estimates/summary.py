@@ -86,6 +86,10 @@ def estimate_summary(question: SummaryRequest, catalog: CatalogView) -> SummaryE
             pointer = f"/{_SECTIONS[name]}"
             gaps.append({"pointer": pointer, "code": error.code, "detail": error.detail})
     sections = _select_figures(answers, gaps)
+    if sections.get("users", {}).get("max_concurrency") != 0:
+        # The longest request is then that of the model, whatever the memory would hold.
+        sections.get("users", {}).pop("max_sequence_length", None)
+        gaps = [gap for gap in gaps if gap["pointer"] != "/users/max_sequence_length"]
     if asked.context_tokens is not None:
         sections["users"] = {"context_tokens": asked.context_tokens} | sections.get("users", {})
     answer: Any = {

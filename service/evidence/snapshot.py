@@ -265,6 +265,10 @@ class SnapshotStore:
                 return
             own_nodes = self._nodes if census == self._census else nodes.list_ids_by_tenant(session)
             common, before = self._common, {**self._tenants, **added}
+            if common is not None:
+                # A tenant's first row is in its snapshot at once, with the database or without it.
+                first = revisions.keys() - self._revisions.keys() - before.keys() - {SHIPPED_TENANT}
+                before |= dict.fromkeys(first, common.without_rows())
             if common is None or common.view.revision != base:
                 shipped = _build_layers(catalog.list_own_documents(session, SHIPPED_TENANT))
                 view = replace(_build_common_snapshot(base, shipped), node_ids=frozenset())

@@ -114,7 +114,7 @@ class SummaryUsers(TypedDict):
     max_concurrency: NotRequired[Integer]
     """Most of them at a time, over all devices."""
     max_sequence_length: NotRequired[Integer]
-    """Tokens of the longest request that fits alone."""
+    """Tokens of the longest request that fits, where none of the full context does."""
 
 
 class SummarySpeed(TypedDict):

@@ -190,12 +190,16 @@ class _Comparison:
 
     @staticmethod
     def _list_alternatives(document: dict[str, Any], schema: dict[str, Any]) -> dict[str, dict[str, Any]]:
-        """Returns alternatives by type and the constants of their members; those of one kind in order."""
+        """Returns alternatives by type and the constants of their members; those of one kind in order.
+
+        Constants of members that may be absent count where no other tells alternatives apart.
+        """
         found: dict[str, dict[str, Any]] = {}
         for each in schema.get("oneOf", schema.get("anyOf", ())):
             shape = _follow(document, each)
-            members = shape.get("properties", {}).items()
-            told = {name: value["const"] for name, value in members if "const" in value}
+            members, required = shape.get("properties", {}).items(), shape.get("required", ())
+            constants = {name: value["const"] for name, value in members if "const" in value}
+            told = {name: constants[name] for name in constants if name in required} or constants
             kind = f"{shape.get('type')} {json.dumps(told, sort_keys=True)}"
             alike = sum(key.startswith(f"{kind} ") for key in found)
             found[f"{kind} {alike}"] = each

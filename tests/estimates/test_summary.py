@@ -158,6 +158,17 @@ def test_users_have_the_context_of_the_model_unless_it_is_stated():
     assert longest["context_tokens"] == shipped().models["qwen3-8b"].context_tokens
     assert short["context_tokens"] == 4096
     assert short["max_concurrency"] > 4 * longest["max_concurrency"] > 0
+    assert "max_sequence_length" not in longest
+
+
+def test_the_longest_request_is_told_where_the_context_of_the_model_does_not_fit():
+    users = summarize("llama-3.1-8b", "a10g")["users"]
+    assert users["max_concurrency"] == 0
+    assert 16_384 < users["max_sequence_length"] < users["context_tokens"]
+    # Every layer of it has a window, so that no length is the longest.
+    answer = summarize("mistral-7b", "rtx-4090")
+    assert answer["users"]["max_concurrency"] > 0
+    assert not [gap for gap in answer["gaps"] if gap["pointer"].startswith("/users")]
 
 
 def test_a_usual_prompt_leaves_room_for_its_answer_in_a_short_context():

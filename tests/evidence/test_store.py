@@ -243,7 +243,8 @@ def test_the_snapshot_of_an_idle_tenant_is_dropped_and_built_again(store, databa
 class HeldBuild:
     """A build that waits in a row of one tenant until it is let go."""
 
-    def __init__(self, monkeypatch):
+    def __init__(self, monkeypatch, store):
+        self.store = store
         self.began, self.may_go_on, self.decoded = threading.Event(), threading.Event(), []
         monkeypatch.setattr(snapshots, "name_row", self.name)
 
@@ -256,19 +257,20 @@ class HeldBuild:
 
 
 @pytest.fixture
-def held(store, database, monkeypatch):
-    """A store of two tenants with rows, neither of whose snapshots is built."""
+def held(database, monkeypatch):
+    """A build, and a store of two tenants with rows, neither of whose snapshots is built."""
     with database.open_writer() as session:
         catalog.copy_row(session, ACCELERATORS, TENANT, "l4", "held")
         catalog.copy_row(session, ACCELERATORS, "another", "l4", "mine")
-    held = HeldBuild(monkeypatch)
+    store = SnapshotStore(database)
     store.refresh()
-    assert held.decoded == []
+    held = HeldBuild(monkeypatch, store)
     yield held
     held.may_go_on.set()
 
 
-def test_a_tenant_is_built_at_its_first_question_and_others_do_not_wait(store, database, held):
+def test_a_tenant_is_built_at_its_first_question_and_others_do_not_wait(database, held):
+    store = held.store
     with ThreadPoolExecutor() as asking:
         first, second = (asking.submit(store.get_current, TENANT) for _ in range(2))
         assert held.began.wait(20)
@@ -289,7 +291,8 @@ def test_a_tenant_is_built_at_its_first_question_and_others_do_not_wait(store, d
 
 
 @pytest.mark.parametrize("databases", ["sqlite"], indirect=True)
-def test_a_question_waits_for_its_catalog_as_long_as_a_request_may(store, held, monkeypatch):
+def test_a_question_waits_for_its_catalog_as_long_as_a_request_may(held, monkeypatch):
+    store = held.store
     monkeypatch.setattr(snapshots, "REQUEST_SECONDS", 0.01)
     with pytest.raises(Unavailable, match="of the tenant"):
         store.get_current(TENANT)
@@ -301,7 +304,8 @@ def test_a_question_waits_for_its_catalog_as_long_as_a_request_may(store, held, 
 
 
 @pytest.mark.parametrize("databases", ["sqlite"], indirect=True)
-def test_a_build_that_failed_is_tried_again(store, held, monkeypatch):
+def test_a_build_that_failed_is_tried_again(held, monkeypatch):
+    store = held.store
     held.may_go_on.set()
     with monkeypatch.context() as patched:
         patched.setattr(snapshots, "name_row", Mock(side_effect=OSError("gone")))
@@ -311,7 +315,8 @@ def test_a_build_that_failed_is_tried_again(store, held, monkeypatch):
 
 
 @pytest.mark.parametrize("databases", ["sqlite"], indirect=True)
-def test_all_tenants_are_built_the_last_changed_first(store, held):
+def test_all_tenants_are_built_the_last_changed_first(held):
+    store = held.store
     held.may_go_on.set()
     store.load_all()
     assert held.decoded == ["mine", "held"]

@@ -9541,7 +9541,7 @@ export interface SummaryUsers {
     context_tokens: number;
     /** Most of them at a time, over all devices. */
     max_concurrency?: number;
-    /** Tokens of the longest request that fits alone. */
+    /** Tokens of the longest request that fits, where none of the full context does. */
     max_sequence_length?: number;
 }
 

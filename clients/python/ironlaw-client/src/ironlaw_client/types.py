@@ -12778,7 +12778,7 @@ class SummaryUsers(TypedDict):
     """Most of them at a time, over all devices."""
 
     max_sequence_length: NotRequired[int]
-    """Tokens of the longest request that fits alone."""
+    """Tokens of the longest request that fits, where none of the full context does."""
 
 
 class Tariff(TypedDict):
