@@ -69,8 +69,8 @@ from service.kit.http.operational import install_database_errors
 from service.kit.http.outbound import OutboundClient
 from service.kit.http.pages import PageTokens
 from service.kit.http.problems import Stopping
+from service.kit.http.request_queues import RequestQueues
 from service.kit.http.web import DirectRoutes, add_routes, install_problem_handlers
-from service.kit.http.write_queue import WriteQueue
 from service.kit.memory import MemoryWatch, find_budget
 from service.kit.security.keyring import Keyring
 from service.kit.security.principals import build_permission
@@ -176,6 +176,7 @@ def create_app(settings: Settings) -> FastAPI:
         telemetry={"tracing": False, "metrics": False, "logs": False},
     )
     app.state.memory = MemoryWatch(find_budget(settings.memory_limit_bytes))
+    app.state.request_queues = RequestQueues()
     # The middleware that is added last runs first.
     app.add_middleware(DirectRoutes, routes=app.routes, handlers=app.exception_handlers)
     app.add_middleware(
@@ -241,7 +242,6 @@ def attach_database(app: FastAPI, database: Database, settings: Settings, keyrin
     state.audit_verifier = Verifier(writes, HELD)
     state.probe = DatabaseProbe(database)
     state.work_queues = build_queues(settings.answer_seconds, state.memory)
-    state.write_queue = WriteQueue()
     state.freezing = QuoteSnapshots(database, state.snapshots)
     state.links = Links(keyring, public_url=settings.public_url, has_tenant=state.has_tenant)
     state.change_appliers, state.is_center_used = APPLIERS, is_center_used

@@ -45,6 +45,11 @@ app.add_typer(ask_cli.models, name="models")
 
 START_SECONDS = 30.0
 ACCEPTS_PER_TURN = 16
+SWITCH_SECONDS = 0.0005
+"""Time for which a thread keeps the interpreter while others wait, a tenth of Python's default.
+
+The event loop waits behind each thread that computes at every socket that is ready.
+"""
 GRACEFUL_SECONDS = 6
 """Seconds for open requests after the signal to stop; supervisors usually kill after ten seconds."""
 STOP_SECONDS = 9.0
@@ -113,6 +118,7 @@ def serve(
     from service.kit.memory import bound_heap  # noqa: PLC0415
 
     bound_heap()
+    sys.setswitchinterval(SWITCH_SECONDS)
     settings = _load_settings()
     check_telemetry()
     is_v6 = ":" in settings.host

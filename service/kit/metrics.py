@@ -11,6 +11,7 @@ REQUESTS = Counter("ironlaw_requests", "Requests answered.", ["operation", "stat
 REQUEST_SECONDS = Histogram("ironlaw_request_seconds", "Time to answer.", ["operation"], buckets=_SECONDS)
 REQUESTS_IN_PROGRESS = Gauge("ironlaw_requests_in_progress", "Requests being answered.")
 REQUESTS_REFUSED = Counter("ironlaw_requests_refused", "Requests answered with 429 or 5xx.", ["code"])
+REQUESTS_WAITING = Gauge("ironlaw_requests_waiting", "Small requests that wait for a turn.", ["queue"])
 
 LONG_WORK_RUNNING = Gauge("ironlaw_long_work_running", "Long work being done by this process.", ["queue"])
 LONG_WORK_WAITING = Gauge("ironlaw_long_work_waiting", "Long work that waits for a thread.", ["queue"])

@@ -7,7 +7,8 @@ from fastapi import Response
 from service.audit.service import WriteRequest
 from service.estimates.service import answer_question
 from service.evidence.snapshot import SnapshotStore
-from service.kit.http.long_work import OutOfTime, TooBusy, WorkOffloader
+from service.kit.http.long_work import WorkOffloader
+from service.kit.http.problems import OutOfTime, TooBusy
 from service.plans import stored
 from service.plans.service import PreparedSearch, prepare_pieces, prepare_plan
 from service.resolve.catalog import CatalogView

@@ -15,8 +15,8 @@ from service.kit.http import admission
 from service.kit.http.admission import REFUSALS_PER_MINUTE, Admission, build_unauthorized
 from service.kit.http.context import RequestContext
 from service.kit.http.problems import TooManyRequests
+from service.kit.http.request_queues import RequestQueues
 from service.kit.http.web import add_routes, api_router, install_problem_handlers
-from service.kit.http.write_queue import WriteQueue
 from service.kit.logs import configure_logs
 from service.kit.memory import MemoryWatch
 from service.kit.security.principals import Principal, PrincipalKind
@@ -47,7 +47,7 @@ def application(*, limit=0, hosts=("test", "*.never"), authenticated=True):
     app = FastAPI()
     app.add_middleware(RequestContext, max_body_bytes=2000, hosts=hosts, memory=MemoryWatch(None))
     app.state.admission = Admission(authenticate if authenticated else None, requests_per_minute=limit)
-    app.state.write_queue = WriteQueue()
+    app.state.request_queues = RequestQueues()
     install_problem_handlers(app)
     add_routes(app, router)
 

@@ -8,6 +8,7 @@ import pytest
 from fastapi import FastAPI, Response
 
 from service.kit.http.deprecation import deprecate
+from service.kit.http.request_queues import RequestQueues
 from service.kit.http.web import PublicRoute, add_routes, api_router
 
 PAGE = "/docs/guide/clients.html"
@@ -27,6 +28,7 @@ def app():
         return Response("new")
 
     made = FastAPI()
+    made.state.request_queues = RequestQueues()
     add_routes(made, router)
     return made
 

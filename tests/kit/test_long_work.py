@@ -10,7 +10,8 @@ from starlette.requests import ClientDisconnect
 
 from service.kit.http import long_work
 from service.kit.http.cancellation import check_cancelled
-from service.kit.http.long_work import QUESTIONS, LongWork, OutOfTime, TooBusy
+from service.kit.http.long_work import QUESTIONS, LongWork
+from service.kit.http.problems import OutOfTime, TooBusy
 from service.kit.security.principals import LOCAL
 
 PATIENCE = 60

@@ -16,8 +16,8 @@ from fastapi.responses import StreamingResponse
 from service.kit.http import bodies, server
 from service.kit.http.admission import Admission
 from service.kit.http.context import RequestContext
+from service.kit.http.request_queues import RequestQueues
 from service.kit.http.web import DirectRoutes, RenderedJson, add_routes, api_router, install_problem_handlers
-from service.kit.http.write_queue import WriteQueue
 from service.kit.memory import MemoryWatch
 
 pytestmark = [pytest.mark.enable_socket, pytest.mark.allow_hosts(["127.0.0.1"])]
@@ -60,7 +60,7 @@ def port():
     app.add_middleware(DirectRoutes, routes=app.routes, handlers=app.exception_handlers)
     app.add_middleware(RequestContext, max_body_bytes=2**20, hosts=["*"], memory=MemoryWatch(None))
     app.state.admission = Admission(None, requests_per_minute=0)
-    app.state.write_queue = WriteQueue()
+    app.state.request_queues = RequestQueues()
     install_problem_handlers(app)
     add_routes(app, router)
     config = uvicorn.Config(

@@ -18,6 +18,7 @@ from service.kit.http.admission import Admission
 from service.kit.http.context import RequestContext
 from service.kit.http.html import render_problems_page
 from service.kit.http.problems import Conflict, FieldError, build_anchor, build_pointer
+from service.kit.http.request_queues import RequestQueues
 from service.kit.http.web import (
     DirectRoutes,
     RawBody,
@@ -26,7 +27,6 @@ from service.kit.http.web import (
     build_route_class,
     install_problem_handlers,
 )
-from service.kit.http.write_queue import WriteQueue
 from service.kit.memory import MemoryWatch
 from service.kit.security.principals import build_permission
 
@@ -92,7 +92,7 @@ def application(max_body_bytes):
         RequestContext, max_body_bytes=max_body_bytes, hosts=["test"], memory=MemoryWatch(None)
     )
     app.state.admission = Admission(None, requests_per_minute=0)
-    app.state.write_queue = WriteQueue()
+    app.state.request_queues = RequestQueues()
     install_problem_handlers(app)
     add_routes(app, router)
     return app

@@ -14,8 +14,7 @@ from pydantic_core import from_json, to_json
 from service.app.background.plans import RANKING, SEARCHING
 from service.catalog.service import get_revision
 from service.estimates.service import answer_question
-from service.kit.http.long_work import OutOfTime
-from service.kit.http.problems import FieldError
+from service.kit.http.problems import FieldError, OutOfTime
 from service.kit.reports.numbers import TIMES
 from service.plans import creation, service, stored
 from service.plans.jobs import PlanToRank

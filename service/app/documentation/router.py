@@ -54,7 +54,7 @@ def add_documentation(app: FastAPI) -> None:
             "app/documentation/index.html", audiences=groups, titles=_TITLES, doubled=twice
         )
         answer = pack_page(request, page)
-        answer.background = BackgroundTask(documents.get)
+        answer.background = BackgroundTask(documents.prepare)
         return answer
 
     @router.get("/docs/operations/{name:name}")

@@ -11,7 +11,7 @@ import contextlib
 import contextvars
 import threading
 import time
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol, TypeVar
@@ -20,7 +20,8 @@ from starlette.requests import ClientDisconnect
 from starlette.types import Message, Receive, Scope
 
 from service.kit.http.cancellation import unwanted
-from service.kit.http.problems import MemoryPressure, Unavailable
+from service.kit.http.fair_queue import FairQueue, QueueFullError
+from service.kit.http.problems import BUSY_RETRY, MemoryPressure, OutOfTime, TooBusy
 from service.kit.memory import MemoryWatch
 from service.kit.metrics import LONG_WORK_REFUSED, LONG_WORK_RUNNING, LONG_WORK_WAITING, MEMORY_REFUSED
 
@@ -34,7 +35,6 @@ MOST_OF_A_TENANT: Final = 32
 """Most pieces of work that run and wait for one tenant."""
 MOST_WAITING: Final = 128
 """Most pieces of work that wait for all tenants in one queue."""
-_RETRY: Final = {"Retry-After": "1"}
 MEMORY_RETRY: Final = {"Retry-After": "10"}
 """Headers of a refusal for want of memory, which takes longer to come free than a thread."""
 _ANSWER_BY = "answer_by"
@@ -60,18 +60,6 @@ class WorkOffloader(Protocol):
         ...
 
 
-class TooBusy(Unavailable):
-    """Too many long questions of this tenant, or of all tenants, wait for an answer. Try again later."""
-
-    code, title = "BUSY", "Too many long questions wait for an answer"
-
-
-class OutOfTime(Unavailable):
-    """The answer took longer than the service allows. Try again when it is less busy, or ask for less."""
-
-    code, title = "OUT_OF_TIME", "The answer was not ready in time"
-
-
 @dataclass(eq=False, slots=True)
 class _QueuedWork:
     tenant_id: str
@@ -94,8 +82,7 @@ class LongWork:
         self._name, self._seconds, self._threads, self._memory = name, seconds, threads, memory
         self._running: Counter[str] = Counter()
         self._begun: set[_QueuedWork] = set()
-        self._waiting: dict[str, deque[_QueuedWork]] = {}
-        """Queue of each tenant; the tenant whose turn is next comes first."""
+        self._waiting: FairQueue[_QueuedWork] = FairQueue(MOST_WAITING, MOST_OF_A_TENANT)
         self._begin_next()
         for reason in ("busy", "out_of_time"):
             LONG_WORK_REFUSED.labels(name, reason)
@@ -117,7 +104,7 @@ class LongWork:
             if not answered.done():
                 if share == 1.0:  # otherwise the search goes on in the background
                     LONG_WORK_REFUSED.labels(self._name, "out_of_time").inc()
-                raise OutOfTime(headers=_RETRY)
+                raise OutOfTime(headers=BUSY_RETRY)
             result: T = answered.result()
             return result
         finally:
@@ -129,50 +116,37 @@ class LongWork:
         """Refuses the work that waits, and ends what runs if memory is all but used up."""
         if self._memory is None or not self._memory.is_short:
             return
-        waiting = [work for queue in self._waiting.values() for work in queue]
-        for work in (*waiting, *(self._begun if self._memory.is_critical else ())):
+        for work in (*self._waiting.clear(), *(self._begun if self._memory.is_critical else ())):
             if not work.answered.done():
                 work.answered.set_exception(_build_memory_problem())
                 work.unwanted.set()
-        self._waiting.clear()
         self._begin_next()
 
     def _queue_work(self, work: _QueuedWork) -> None:
         """Starts the work, or queues it behind earlier work."""
         if self._memory is not None and self._memory.is_short:
             raise _build_memory_problem()
-        mine = len(self._waiting.get(work.tenant_id, ()))
-        if mine + self._running[work.tenant_id] >= MOST_OF_A_TENANT or not self._has_place(mine):
-            raise self._refuse()
-        self._waiting.setdefault(work.tenant_id, deque()).append(work)
+        try:
+            displaced = self._waiting.add(work.tenant_id, work, running=self._running[work.tenant_id])
+        except QueueFullError:
+            raise self._refuse() from None
+        if displaced is not None:
+            displaced.answered.set_exception(self._refuse())
         self._begin_next()
-
-    def _has_place(self, mine: int) -> bool:
-        """Returns true if one more may wait. Takes the place of the longest queue's last if all are taken."""
-        if sum(map(len, self._waiting.values())) < MOST_WAITING:
-            return True
-        longest = max(self._waiting.values(), key=len)
-        if len(longest) <= mine + 1:
-            return False
-        longest.pop().answered.set_exception(self._refuse())
-        return True
 
     def _refuse(self) -> TooBusy:
         LONG_WORK_REFUSED.labels(self._name, "busy").inc()
-        return TooBusy(headers=_RETRY)
+        return TooBusy(headers=BUSY_RETRY)
 
     def _begin_next(self) -> None:
         """Starts as much work as may run, tenants in turn."""
         while self._running.total() < self._threads:
-            tenant_id = next((name for name in self._waiting if self._has_room(name)), None)
-            if tenant_id is None:
+            work = self._waiting.take_next(self._has_room)
+            if work is None:
                 break
-            queue = self._waiting.pop(tenant_id)
-            self._begin_work(queue.popleft())
-            if queue:
-                self._waiting[tenant_id] = queue  # behind the others
+            self._begin_work(work)
         LONG_WORK_RUNNING.labels(self._name).set(self._running.total())
-        LONG_WORK_WAITING.labels(self._name).set(sum(map(len, self._waiting.values())))
+        LONG_WORK_WAITING.labels(self._name).set(len(self._waiting))
 
     def _has_room(self, tenant_id: str) -> bool:
         return self._running[tenant_id] < MOST_AT_ONCE_OF_A_TENANT
@@ -221,12 +195,8 @@ class LongWork:
         """Cancels work whose caller no longer waits."""
         work.answered.cancel()
         work.unwanted.set()
-        queue = self._waiting.get(work.tenant_id, deque())
-        if work in queue:
-            queue.remove(work)
-            if not queue:
-                del self._waiting[work.tenant_id]
-            self._begin_next()
+        self._waiting.discard(work.tenant_id, work)
+        self._begin_next()
 
 
 def build_queues(seconds: float, memory: MemoryWatch | None = None) -> dict[str, LongWork]:

@@ -1,7 +1,7 @@
 """Errors as RFC 9457 problem details. An error is a class: code, title and status in one place."""
 
 from collections.abc import Iterable, Mapping
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, Final, NamedTuple
 
 CONTENT_TYPE = "application/problem+json"
 ERROR_LIMIT = 20
@@ -149,6 +149,22 @@ class Unavailable(Problem):
     """The service cannot answer right now."""
 
     status, code, title = 503, "UNAVAILABLE", "The service cannot answer right now"
+
+
+class TooBusy(Unavailable):
+    """Too many requests of this tenant, or of all tenants, wait for an answer. Try again later."""
+
+    code, title = "BUSY", "Too many requests wait for an answer"
+
+
+class OutOfTime(Unavailable):
+    """The answer took longer than the service allows. Try again when it is less busy, or ask for less."""
+
+    code, title = "OUT_OF_TIME", "The answer was not ready in time"
+
+
+BUSY_RETRY: Final = {"Retry-After": "1"}
+"""Headers of a refusal because much is asked at once."""
 
 
 class MemoryPressure(Unavailable):

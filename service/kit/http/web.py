@@ -49,9 +49,9 @@ from service.kit.http.problems import (
     build_anchor,
     build_pointer,
 )
+from service.kit.http.request_queues import queue_read, queue_write, wait_for_turn
 from service.kit.http.shapes import load_shape
 from service.kit.http.validation import build_body_problem, describe_error, describe_unknown
-from service.kit.http.write_queue import queue_write
 from service.kit.security.principals import Permission, build_permission
 
 LOCATED: dict[int | str, dict[str, Any]] = {
@@ -238,12 +238,12 @@ class JsonRoute(APIRoute):
     def get_route_handler(self) -> RouteHandler:  # type: ignore[override]
         """Returns the handler of this route for FastAPI."""
         handle: RouteHandler = super().get_route_handler()
-        if self.writes and not inspect.iscoroutinefunction(self.endpoint):
-            handle = queue_write(handle)
+        if not inspect.iscoroutinefunction(self.endpoint):
+            handle = queue_write(handle) if self.writes else queue_read(handle)
         self._query = _list_query_parameters(self.dependant)
         self.direct = None
         if self.body_field is None:
-            return handle
+            return _wrap_turn(handle)
         hints = get_type_hints(self.endpoint, include_extras=True)
         body_name = self.body_field.name
         body = TypeAdapter(hints[body_name])
@@ -388,7 +388,16 @@ async def _read_value(request: Request, raw: bytes, read: Callable[[bytes], Any]
 async def _read_direct_body(request: Request, body: TypeAdapter[Any]) -> Any:  # noqa: ANN401
     raw = await read_json(request.scope, request.receive)
     request.scope["state"][BODY_BYTES] = len(raw)
+    await wait_for_turn(request.scope)
     return await _read_value(request, raw, partial(_validate_body, body, BodyLimits()))
+
+
+def _wrap_turn(handle: RouteHandler) -> RouteHandler:
+    async def wait_and_handle(request: Request) -> Response:
+        await wait_for_turn(request.scope)
+        return await handle(request)
+
+    return wait_and_handle
 
 
 def _wrap_validation(handle: RouteHandler, read: Callable[[bytes], Any]) -> RouteHandler:
@@ -396,6 +405,7 @@ def _wrap_validation(handle: RouteHandler, read: Callable[[bytes], Any]) -> Rout
         state = request.scope["state"]
         raw = state[_BODY] = await read_json(request.scope, request.receive)
         state[BODY_BYTES] = len(raw)
+        await wait_for_turn(request.scope)
         value = await _read_value(request, raw, read)
         return await handle(_ValidatedRequest(request, value))
 
