@@ -4,7 +4,8 @@ import asyncio
 import gzip
 import json
 import re
-from concurrent.futures import ThreadPoolExecutor
+import threading
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 
 import pytest
 from fastapi import FastAPI
@@ -17,6 +18,8 @@ from service.app.documentation.operations import list_groups
 from service.app.openapi_order import FEW, FIRST_MEMBERS
 from service.app.openapi_tags import TAGS
 from service.kit.http.packed import accepts_gzip
+from service.kit.http.problems import TooBusy
+from service.kit.http.request_queues import RequestQueues
 from service.kit.http.web import JsonRoute
 from tests.applications import OPEN, attach
 from tests.browsing import DESKTOP, LOOPBACK, PHONE, overflow, served, violations
@@ -123,10 +126,24 @@ class TestBuilding:
 
         monkeypatch.setattr(router, "build_openapi_document", lambda _: order.append("built") or DOCUMENT)
         app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
+        app.state.request_queues = RequestQueues()
         router.add_documentation(app)
         scope = {"type": "http", "method": "GET", "path": "/docs", "query_string": b"", "headers": []}
         asyncio.run(app({**scope, "root_path": "", "state": {}}, receive, send))
         assert order == ["http.response.start", "http.response.body", "built"]
+
+    def test_callers_who_wait_for_it_leave_threads_to_others(self):
+        go_on, patience = threading.Event(), 60
+        documents = ApiDocuments(lambda: go_on.wait(patience) and DOCUMENT)
+        with ThreadPoolExecutor(5) as pool:
+            asked = [pool.submit(documents.get) for _ in range(5)]
+            refused, _ = wait(asked, patience, return_when=FIRST_EXCEPTION)
+            assert isinstance(refused.pop().exception(), TooBusy)
+            documents.prepare()  # says nothing: others wait already
+            go_on.set()
+            answers = [one.exception() or one.result() for one in asked]
+        assert answers.count(DOCUMENT) == 3
+        assert documents.get() == DOCUMENT
 
 
 class TestTransfer:

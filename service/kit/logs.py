@@ -3,6 +3,7 @@
 Neither bodies nor query strings nor headers are ever logged.
 """
 
+import asyncio
 import logging
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
@@ -72,14 +73,28 @@ _JSON: list[Processor] = [structlog.processors.format_exc_info, _as_json]
 _PLAIN: list[Processor] = [structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)]
 
 
-def _build_line_writer(stream: TextIO) -> Callable[[EventDict], object]:
-    write, flush = stream.buffer.write, stream.buffer.flush
+class _LineWriter:
+    """Writes lines to a stream, those of one turn of the event loop together.
 
-    def write_line(line: EventDict) -> None:
-        write(to_json(line, serialize_unknown=True) + b"\n")
-        flush()
+    Each system call gives up the interpreter, which the loop then waits for behind threads that compute.
+    """
 
-    return write_line
+    def __init__(self, stream: TextIO) -> None:
+        self._write, self._flush_stream = stream.buffer.write, stream.buffer.flush
+        self._flushed_by: asyncio.AbstractEventLoop | None = None
+        """Loop in whose next turn the stream is flushed."""
+
+    def __call__(self, line: EventDict) -> None:
+        """Writes a line."""
+        self._write(to_json(line, serialize_unknown=True) + b"\n")
+        loop = asyncio.get_running_loop()
+        if self._flushed_by is not loop:
+            self._flushed_by = loop
+            loop.call_soon(self._flush)
+
+    def _flush(self) -> None:
+        self._flushed_by = None
+        self._flush_stream()
 
 
 def _build_text_writer() -> Callable[[EventDict], object]:
@@ -99,7 +114,7 @@ def configure_logs(*, as_json: bool, stream: TextIO) -> None:
         cache_logger_on_first_use=True,
     )
     global _write_request  # noqa: PLW0603  # one process has one log
-    _write_request = _build_line_writer(stream) if as_json else _build_text_writer()
+    _write_request = _LineWriter(stream) if as_json else _build_text_writer()
     handler = logging.StreamHandler(stream)
     formatter = structlog.stdlib.ProcessorFormatter(
         foreign_pre_chain=[*_COMMON, structlog.stdlib.add_logger_name],
