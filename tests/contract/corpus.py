@@ -92,6 +92,10 @@ LARGE = {
     "a million lists": b'{"config": [' + b"[]," * 1_000_000 + b"[]]}",
     "a million members": b"{" + b",".join(b'"%x":1' % i for i in range(800_000)) + b"}",
 }
+LONG_BYTES = 2**16
+"""Bodies from this size on are refused by what reads the body, which many operations share."""
+LONG_SHARES = 6
+"""Of how many operations that read their bodies alike one is sent each long body."""
 LIMITED = frozenset({"report_benchmark_result"})
 """Operations that take less of a body than the service does."""
 MEDIA = {
@@ -290,22 +294,30 @@ class Operation:
             defaults |= {"headers": [JSON, *self.headers], "body": sent(self.example)}
         return Hostile(name=name, **{**defaults, **given})
 
-    def all(self):
-        """Every hostile request to this operation."""
-        yield from self.addressed()
-        if self.takes_body:
-            yield from self._bodies()
-            yield from self._members()
-
-    def addressed(self):
-        """Those with a hostile path, query or header: what is looked up with them differs by database."""
-        yield from self._queries()
-        yield from self._paths()
-        yield from self._validators()
-
-    def _queries(self):
+    def all(self, number: int):
+        """Every hostile request to an operation, the ``number``-th of those that read bodies alike."""
         for query, pointer in QUERIES.items():
             yield self._hostile(f"?{query[:20]!r}", target=self.target + b"?" + query, pointer=pointer)
+        yield from self.looked_up()
+        yield from self._headers("Idempotency-Key", KEYS, (422,))
+        yield from self._headers("Catalog-Revision", REVISIONS, (400,))
+        if self.takes_body:
+            long = (each for each in self._bodies() if len(each.body) >= LONG_BYTES)
+            # The first of them is sent all.
+            yield from (
+                each for place, each in enumerate(long) if not number or (place - number) % LONG_SHARES == 0
+            )
+            yield from (each for each in self._bodies() if len(each.body) < LONG_BYTES)
+            yield from self._members()
+
+    def looked_up(self):
+        """Those whose path, query or validator a database is asked for."""
+        yield from self._queries()
+        yield from self._paths()
+        # A shipped row is refused whatever its version; of other nouns there is none.
+        yield from self._headers("If-Match", MATCHES, (404, 409, 412, 422))
+
+    def _queries(self):
         for parameter in self.parameters:
             if parameter["in"] != "query":
                 continue
@@ -335,18 +347,12 @@ class Operation:
         for target in (self.target + b"/", b"/" + self.target, self.target + b"%00"):
             yield self._hostile(f"path {target!r}", target=target, statuses=(404, 405, 422), echoes_path=True)
 
-    def _validators(self):
-        for header, values, statuses in (
-            # A shipped row is refused whatever its version; of other nouns there is none.
-            ("If-Match", MATCHES, (404, 409, 412, 422)),
-            ("Idempotency-Key", KEYS, (422,)),
-            ("Catalog-Revision", REVISIONS, (400,)),
-        ):
-            if self._has(header):
-                others = [pair for pair in self._hostile("").headers if pair != ANY]
-                for value in values:
-                    given = [*others, (header.lower().encode(), value)]
-                    yield self._hostile(f"{header} {value[:20]!r}", headers=given, statuses=statuses)
+    def _headers(self, header: str, values: tuple[bytes, ...], statuses: tuple[int, ...]):
+        if self._has(header):
+            others = [pair for pair in self._hostile("").headers if pair != ANY]
+            for value in values:
+                given = [*others, (header.lower().encode(), value)]
+                yield self._hostile(f"{header} {value[:20]!r}", headers=given, statuses=statuses)
 
     def _bodies(self):
         for name, headers in MEDIA.items():

@@ -9,6 +9,7 @@ import threading
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import partial
+from itertools import islice
 from typing import Annotated, Any, TypeVar, get_origin, get_type_hints
 from urllib.parse import parse_qsl
 
@@ -305,8 +306,7 @@ def _check_query(query: bytes, parameters: Mapping[str, bool]) -> None:
             "EXTRA_FORBIDDEN",
             describe_unknown("parameter", name, list(parameters)),
         )
-        for name in given
-        if name not in parameters
+        for name in islice((name for name in given if name not in parameters), ERROR_LIMIT)
     ]
     repeated = [
         FieldError(build_pointer(["query", name]), "REPEATED", "the parameter may be given only once")
