@@ -11,6 +11,7 @@ from pydantic_core import to_jsonable_python
 from service import __version__
 from service.app.examples import EXAMPLE_IDS, NAMED_EXAMPLES, build_answers
 from service.app.examples.webhooks import MESSAGES
+from service.app.openapi_descriptions import describe_fields, describe_models
 from service.app.openapi_order import order_members
 from service.app.openapi_responses import TEXT, build_common_components, complete_responses, is_question
 from service.app.openapi_shapes import (
@@ -122,6 +123,7 @@ def _describe_callbacks(document: dict[str, Any]) -> None:
 
 def build_openapi_document(app: FastAPI) -> dict[str, Any]:
     """Returns the API document."""
+    describe_fields()
     written = get_openapi(
         title="Ironlaw",
         version=__version__,
@@ -133,6 +135,7 @@ def build_openapi_document(app: FastAPI) -> dict[str, Any]:
         servers=[{"url": "/", "description": "This service."}],
         webhooks=build_message_router().routes,
     )
+    describe_models(written["components"]["schemas"])
     document: dict[str, Any] = json.loads(shorten_names(json.dumps(written)))
     components = document["components"]
     components["securitySchemes"] = _SECURITY_SCHEMES

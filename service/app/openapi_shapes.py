@@ -1,13 +1,10 @@
 """Shapes of the API document: pydantic's, adapted for generators, with a description of every member."""
 
-import ast
-import inspect
 import re
 from collections.abc import Iterator, Mapping
-from itertools import chain, pairwise
-from types import ModuleType
 from typing import Any
 
+from service.app.openapi_descriptions import read_answer_docstrings
 from service.approvals import schemas as approvals
 from service.approvals.delegations import schemas as delegations
 from service.approvals.links import schemas as approval_links
@@ -261,29 +258,11 @@ def _shorten_name(name: re.Match[str]) -> str:
     return f"Node{name[1]}" if name[0].startswith("service__protocol__") else name[1]
 
 
-def _read_member_docs(*modules: ModuleType) -> dict[str, dict[str, str]]:
-    """Returns the docstrings of members by class; pydantic reads those of its own models only.
-
-    A module comes after those whose classes its own classes extend.
-    """
-    documented: dict[str, dict[str, str]] = {}
-    for node in chain.from_iterable(ast.parse(inspect.getsource(module)).body for module in modules):
-        if isinstance(node, ast.ClassDef):
-            docs = documented[node.name] = {}
-            for parent in node.bases:
-                docs |= documented.get(ast.unparse(parent), {})
-            for member, text in pairwise(node.body):
-                match member, text:
-                    case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(ast.Constant(str(doc))):
-                        docs[name] = inspect.cleandoc(doc)
-    return documented
-
-
 def describe_members(schemas: dict[str, Any]) -> None:
     """Describes members of answers by their docstrings."""
     parts = (base, run_answers, serving_answers, passes, disaggregated, energy_answers)
     shapes = (answer_shapes, cost_answers, bill_answers, tariff_bills, frontier_shapes, what_if_shapes)
-    documented = _read_member_docs(
+    documented = read_answer_docstrings(
         *parts,
         *shapes,
         summary,

@@ -26,7 +26,7 @@ SecretFile = Annotated[Path | None, BeforeValidator(lambda given: given or None)
 class Settings(BaseSettings):
     """Settings of the operator."""
 
-    model_config = SettingsConfigDict(env_prefix="IRONLAW_", use_attribute_docstrings=True, frozen=True)
+    model_config = SettingsConfigDict(env_prefix="IRONLAW_", frozen=True)
 
     host: str = "127.0.0.1"
     """Address to serve on."""

@@ -19,17 +19,11 @@ from itertools import pairwise
 from types import NoneType
 from typing import Annotated, Any, ClassVar, Literal, Union, get_args, get_origin, get_type_hints
 
-from pydantic import MISSING, ConfigDict, Field, create_model
+from pydantic import MISSING, Field, create_model
 from pydantic_core import to_jsonable_python
 from typing_extensions import TypeAliasType
 
 from service.schemas.base import StrictModel
-
-
-class _DerivedModel(StrictModel):
-    # Its source is the class of planning, where pydantic does not look.
-    model_config = ConfigDict(use_attribute_docstrings=False)
-
 
 _PLANNED: dict[type[StrictModel], type[Any]] = {}
 
@@ -56,7 +50,7 @@ def derive_model(
             annotation = Annotated[annotation, Field(description=description)]
         definitions[member] = (annotation, default)
     summary = _to_markdown(str(planned.__doc__)).split("\n\n")[0]
-    model = create_model(name, __base__=_DerivedModel, __doc__=summary, **definitions)
+    model = create_model(name, __base__=StrictModel, __doc__=summary, **definitions)
     _PLANNED[model] = planned
     return model
 

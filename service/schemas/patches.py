@@ -2,13 +2,11 @@
 
 from typing import Annotated, Any, Optional, Union
 
-from pydantic import MISSING, ConfigDict, Field, create_model
+from pydantic import MISSING, BaseModel, Field, create_model
 
 from service.schemas.base import StrictModel
 
-
-class _PatchModel(StrictModel):
-    model_config = ConfigDict(use_attribute_docstrings=False)  # there is no source to read them from
+_PATCHED: dict[type[BaseModel], type[BaseModel]] = {}
 
 
 def build_patch_shape(shape: type[StrictModel], name: str) -> type[StrictModel]:
@@ -25,4 +23,11 @@ def build_patch_shape(shape: type[StrictModel], name: str) -> type[StrictModel]:
             kept = Field(MISSING, description=info.description)
             fields[member] = (Union[allowed, MISSING], kept)  # noqa: UP007
     doc = "Members to change, each as a whole; the others stay. Null removes a member that may be absent."
-    return create_model(name, __base__=_PatchModel, __doc__=doc, **fields)
+    patch = create_model(name, __base__=StrictModel, __doc__=doc, **fields)
+    _PATCHED[patch] = shape
+    return patch
+
+
+def get_patched(shape: type[BaseModel]) -> type[BaseModel]:
+    """Returns the shape of the row that a shape changes; other shapes themselves."""
+    return _PATCHED.get(shape, shape)

@@ -90,7 +90,7 @@ class ExportedTariff(TypedDict):
 class ExportQuery(BaseModel):
     """The revision that is exported."""
 
-    model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
+    model_config = ConfigDict(extra="forbid")
 
     on: Annotated[
         str,
