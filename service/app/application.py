@@ -65,6 +65,7 @@ from service.kit.database.waiting import limit_waits
 from service.kit.http.admission import Admission, Authenticator
 from service.kit.http.context import RequestContext
 from service.kit.http.long_work import build_queues
+from service.kit.http.models import complete_models
 from service.kit.http.operational import install_database_errors
 from service.kit.http.outbound import OutboundClient
 from service.kit.http.pages import PageTokens
@@ -307,7 +308,7 @@ async def _run_lifespan(app: FastAPI) -> AsyncIterator[None]:
     await asyncio.to_thread(_refresh_snapshots, app)
     telemetry = start_telemetry(partial(collect_metrics, app))
     # A question of a tenant whose snapshot is not built yet does not wait for those of others.
-    threading.Thread(target=_load_snapshots, args=(app,), name="snapshots", daemon=True).start()
+    threading.Thread(target=_load_behind_readiness, args=(app,), name="loading", daemon=True).start()
     following = [
         asyncio.create_task(_repeat_every(_POLL_SECONDS, _refresh_snapshots, app)),
         asyncio.create_task(_repeat_every(_NOTE_USE_SECONDS, _record_key_use, app)),
@@ -334,12 +335,13 @@ def _refresh_snapshots(app: FastAPI) -> None:
     app.state.held_keys.refresh()
 
 
-def _load_snapshots(app: FastAPI) -> None:
-    """Builds the snapshots of tenants, which a process does not wait for to be ready."""
+def _load_behind_readiness(app: FastAPI) -> None:
+    """Builds what a process does not wait for to be ready: validators, and the snapshots of tenants."""
     try:
+        complete_models()
         app.state.snapshots.load_all()
     except Exception as error:  # noqa: BLE001  # questions build what is missing
-        _log_failure("Loading the catalogs of tenants", error)
+        _log_failure("Building validators and the catalogs of tenants", error)
 
 
 def _record_key_use(app: FastAPI) -> None:

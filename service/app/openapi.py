@@ -11,7 +11,7 @@ from pydantic_core import to_jsonable_python
 from service import __version__
 from service.app.examples import EXAMPLE_IDS, NAMED_EXAMPLES, build_answers
 from service.app.examples.webhooks import MESSAGES
-from service.app.openapi_descriptions import describe_fields, describe_models
+from service.app.openapi_descriptions import describe_models
 from service.app.openapi_order import order_members
 from service.app.openapi_responses import TEXT, build_common_components, complete_responses, is_question
 from service.app.openapi_shapes import (
@@ -123,7 +123,6 @@ def _describe_callbacks(document: dict[str, Any]) -> None:
 
 def build_openapi_document(app: FastAPI) -> dict[str, Any]:
     """Returns the API document."""
-    describe_fields()
     written = get_openapi(
         title="Ironlaw",
         version=__version__,

@@ -14,6 +14,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from service.kit.http.models import list_models
 from service.schemas.patches import get_patched
 
 
@@ -51,23 +52,13 @@ def _read_model_docstrings(module: str) -> Mapping[str, Mapping[str, str | None]
     return {node.name: dict(_list_members(node)) for node in _list_classes(sys.modules[module])}
 
 
-def _list_models(base: type[BaseModel] = BaseModel) -> Iterator[type[BaseModel]]:
-    """Yields the models of the service that are imported."""
-    for model in base.__subclasses__():
-        if model.__module__.startswith("service."):
-            yield model
-        yield from _list_models(model)
-
-
-def describe_fields() -> None:
-    """Describes the fields of all models that have no other description by their docstrings."""
-    for model in _list_models():
-        docstrings: dict[str, str | None] = {}
-        for owner in reversed(get_patched(model).__mro__):
-            if owner.__module__.startswith("service."):
-                docstrings |= _read_model_docstrings(owner.__module__).get(owner.__name__, {})
-        for name, field in model.model_fields.items():
-            field.description = field.description or docstrings.get(name)
+def _list_docstrings(model: type[BaseModel]) -> Mapping[str, str | None]:
+    """Maps the members of a model to their docstrings, also those that it inherits."""
+    docstrings: dict[str, str | None] = {}
+    for owner in reversed(get_patched(model).__mro__):
+        if owner.__module__.startswith("service."):
+            docstrings |= _read_model_docstrings(owner.__module__).get(owner.__name__, {})
+    return docstrings
 
 
 _KEYWORDS_AFTER = ("default", "examples", "discriminator")
@@ -75,13 +66,17 @@ _KEYWORDS_AFTER = ("default", "examples", "discriminator")
 
 
 def describe_models(schemas: dict[str, Any]) -> None:
-    """Describes the members of models in a document as their fields are, after :func:`describe_fields`."""
-    for model in _list_models():
+    """Describes the members of models that have no other description by their docstrings."""
+    for model in list_models():
         long_name = f"{model.__module__}.{model.__qualname__}".replace(".", "__")
-        members = (schemas.get(model.__name__) or schemas.get(long_name) or {}).get("properties", {})
+        schema = schemas.get(model.__name__) or schemas.get(long_name)
+        if schema is None or "properties" not in schema:
+            continue
+        docstrings = _list_docstrings(model)
         for name, field in model.model_fields.items():
-            if name in members and field.description:
-                _describe_member(members[name], field.description, schemas)
+            text = docstrings.get(name)
+            if field.description is None and text and name in schema["properties"]:
+                _describe_member(schema["properties"][name], text, schemas)
 
 
 def _describe_member(member: dict[str, Any], text: str, schemas: Mapping[str, Any]) -> None:

@@ -1,15 +1,13 @@
 """The schema of a database: its revision, its creation and its migration."""
 
 import glob
+import re
 import sqlite3
 from contextlib import closing
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from alembic import command
-from alembic.config import Config
-from alembic.runtime.migration import MigrationContext
-from alembic.script import ScriptDirectory
-from sqlalchemy import Connection
+from sqlalchemy import Connection, inspect
 
 from service.catalog import service as catalog
 from service.catalog.service import ShippedLoad
@@ -17,7 +15,11 @@ from service.kit.clock import now
 from service.kit.database.engine import Database
 from service.kit.security import private
 
+if TYPE_CHECKING:
+    from alembic.config import Config
+
 MIGRATIONS = Path(__file__).resolve().parents[2] / "migrations"
+_REVISION = re.compile(r'^(down_revision|revision)\b[^=]*= "(\w+)"$', re.MULTILINE)
 _SUFFIXES = ("-wal", "-shm", "-journal")
 ONE_MIGRATION_AT_A_TIME = 0x1A0414
 """Key of the advisory lock of PostgreSQL: migrations exclude each other and backups."""
@@ -27,24 +29,34 @@ class SchemaMismatch(RuntimeError):
     """The database does not have the schema of this version of the service."""
 
 
-def build_alembic_config(database: Database) -> Config:
+def build_alembic_config(database: Database) -> "Config":
     """Returns Alembic's configuration for ``database``, without a file."""
     return _build_config(database=database)
 
 
-def _build_config(**attributes: object) -> Config:
+def _build_config(**attributes: object) -> "Config":
+    from alembic.config import Config  # noqa: PLC0415  # a start without a migration does not need it
+
     config = Config()
     config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
     config.attributes.update(attributes)
     return config
 
 
+def _read_revisions() -> dict[str, str | None]:
+    """Maps each revision to the one before it, as the files say, which Alembic would execute."""
+    found = (
+        dict(_REVISION.findall(file.read_text(encoding="utf-8")))
+        for file in (MIGRATIONS / "versions").glob("*.py")
+    )
+    return {each["revision"]: each.get("down_revision") for each in found}
+
+
 def get_head_revision() -> str:
     """Returns the newest revision of the schema."""
-    revision = ScriptDirectory(str(MIGRATIONS)).get_current_head()
-    if revision is None:
-        raise LookupError(f"{MIGRATIONS} holds no revision")
-    return revision
+    revisions = _read_revisions()
+    (head,) = revisions.keys() - revisions.values()
+    return head
 
 
 def get_schema_revision(database: Database) -> str | None:
@@ -55,15 +67,18 @@ def get_schema_revision(database: Database) -> str | None:
 
 def get_revision(connection: Connection) -> str | None:
     """Returns the revision of the schema that ``connection`` sees."""
-    known = MigrationContext.configure(connection).get_current_revision()
-    revisions = {script.revision for script in ScriptDirectory(str(MIGRATIONS)).walk_revisions()}
-    if known is not None and known not in revisions:
+    if not inspect(connection).has_table("alembic_version"):
+        return None
+    known: str | None = connection.exec_driver_sql("SELECT version_num FROM alembic_version").scalar()
+    if known is not None and known not in _read_revisions():
         raise SchemaMismatch(f"the database has schema {known}, of a later version of Ironlaw; use that one")
     return known
 
 
 def create_schema(connection: Connection, revision: str) -> None:
     """Creates the schema of ``revision`` in the transaction of ``connection``."""
+    from alembic import command  # noqa: PLC0415
+
     command.upgrade(_build_config(connection=connection), revision)
 
 
@@ -78,7 +93,13 @@ def check_schema(database: Database) -> None:
 
 def upgrade_schema(database: Database) -> ShippedLoad:
     """Migrates the schema and loads the shipped rows."""
+    from alembic import command  # noqa: PLC0415
+
     command.upgrade(build_alembic_config(database), "head")
+    return _load_shipped_rows(database)
+
+
+def _load_shipped_rows(database: Database) -> ShippedLoad:
     with database.open_writer() as session:
         return catalog.load_shipped(session)
 
@@ -110,12 +131,13 @@ def migrate_database(database: Database) -> str:
     """Migrates ``database`` and returns a description of what was done; embedded data is copied first."""
     path = secure_embedded_file(database)
     known = get_schema_revision(database)
-    done = "the schema is current" if known == get_head_revision() else "created the schema"
-    if known not in (None, get_head_revision()):
-        done = f"migrated the schema from {known}"
-        if path:
+    if known == get_head_revision():
+        done, load = "the schema is current", _load_shipped_rows(database)
+    else:
+        done = "created the schema" if known is None else f"migrated the schema from {known}"
+        if known and path:
             done += f", with a copy of the old data in {_copy_database(path)}"
-    load = upgrade_schema(database)
+        load = upgrade_schema(database)
     return f"{done}; catalog revision {load.revision}, {load.changed} rows changed"
 
 

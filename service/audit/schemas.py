@@ -112,7 +112,7 @@ class AuditVerdict(StrictModel):
 class AuditVerification(BaseModel):
     """Query of a verification."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
 
     expected_head: Annotated[list[ExpectedHead], Field(max_length=MOST_EXPECTED)] = []
     """Exported heads to check against: number of the event and its hash, such as 12:0f.... May be

@@ -341,7 +341,7 @@ class BenchmarkResultPage(StrictModel):
 class ResultFilter(BaseModel):
     """Filters of results."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
 
     run_id: ResourceIds = []
     """Benchmark runs of the results."""
@@ -377,7 +377,7 @@ class ExportQuery(ResultFilter):
 class ComparisonQuery(BaseModel):
     """The benchmark and the runs that are compared."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
 
     benchmark: ResourceId
     """Name of the benchmark."""
@@ -452,7 +452,7 @@ class BenchmarkComparison(StrictModel):
 class RegressionQuery(BaseModel):
     """Filters of the figures in which regressions are looked for."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
 
     node_id: ResourceIds = []
     """Nodes. Defaults to every node of the tenant."""

@@ -1,7 +1,7 @@
 """Operations on estimates and bills of tariffs. None of them touches the database."""
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 from fastapi import Request, Response
@@ -84,12 +84,18 @@ REVISION_PARAMETER = {
 router = api_router("/v1/estimates", tag="estimates", route_class=ReadOnlyRoute)
 tariffs = api_router("/v1/tariffs", tag="tariffs", route_class=ReadOnlyRoute)
 
-_WRITERS: Mapping[str, Callable[[Any], bytes]] = {
-    "memory": TypeAdapter(MemoryEstimate).serializer.to_json,
-    "throughput": TypeAdapter(ThroughputEstimate).serializer.to_json,
-    "cost": TypeAdapter(CostEstimate).serializer.to_json,
-    "utility-bill": TypeAdapter(UtilityBill).serializer.to_json,
+_ANSWERS: Mapping[str, Any] = {
+    "memory": MemoryEstimate,
+    "throughput": ThroughputEstimate,
+    "cost": CostEstimate,
+    "utility-bill": UtilityBill,
 }
+
+
+@cache
+def _build_writer(operation: str) -> Callable[[Any], bytes]:
+    adapter: TypeAdapter[Any] = TypeAdapter(_ANSWERS[operation])
+    return adapter.serializer.to_json
 
 
 async def _answer_question(
@@ -125,7 +131,7 @@ async def _answer_batch(operation: str, questions: Sequence[StrictModel], reques
 
 def _write_answers(operation: str, questions: Sequence[StrictModel], snapshot: CatalogView) -> RenderedJson:
     """Writes each answer as soon as it is known: as objects, a batch takes many times the memory."""
-    estimator, write = ESTIMATES[operation].estimator, _WRITERS[operation]
+    estimator, write = ESTIMATES[operation].estimator, _build_writer(operation)
     results: list[bytes] = []
     allowed = Allowance()
     for position, question in enumerate(questions):

@@ -54,6 +54,7 @@ class ProtocolMessage(BaseModel):
         frozen=True,
         allow_inf_nan=False,
         protected_namespaces=(),
+        defer_build=True,
     )
 
 
@@ -66,4 +67,5 @@ class ProtocolReply(BaseModel):
         frozen=True,
         allow_inf_nan=False,
         protected_namespaces=(),
+        defer_build=True,
     )

@@ -341,7 +341,7 @@ _Version = Annotated[
 class QuoteVersionQuery(BaseModel):
     """Version of a quote to read."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
 
     version: _Version = NEWEST
     """Number of the version. Defaults to the newest."""

@@ -98,6 +98,7 @@ class StrictModel(BaseModel):
         frozen=True,
         allow_inf_nan=False,
         protected_namespaces=(),
+        defer_build=True,
     )
 
 

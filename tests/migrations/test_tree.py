@@ -79,8 +79,8 @@ def stored(database):
         }
 
 
-def test_one_head():
-    assert len(ScriptDirectory(str(storage.MIGRATIONS)).get_heads()) == 1
+def test_the_only_head_is_read_off_the_files():
+    assert ScriptDirectory(str(storage.MIGRATIONS)).get_heads() == [storage.get_head_revision()]
 
 
 def test_every_step_goes_up_and_down_and_up_again(databases, monkeypatch):

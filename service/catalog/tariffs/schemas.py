@@ -90,7 +90,7 @@ class ExportedTariff(TypedDict):
 class ExportQuery(BaseModel):
     """The revision that is exported."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
 
     on: Annotated[
         str,

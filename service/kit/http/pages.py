@@ -46,7 +46,7 @@ def build_number_validator(pattern: str) -> BeforeValidator:
 class PageQuery(BaseModel):
     """Query parameters of a list."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
 
     page_size: Annotated[
         int, Field(ge=1, le=2**31 - 1, json_schema_extra={"format": "int64"}), build_number_validator(WHOLE)

@@ -6,6 +6,7 @@ from their type, and errors are answered as problem details.
 
 import inspect
 import threading
+import warnings
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import partial
@@ -19,6 +20,7 @@ from fastapi.dependencies.utils import get_flat_params
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from pydantic import TypeAdapter, ValidationError
+from pydantic.warnings import UnsupportedFieldAttributeWarning
 from pydantic_core import to_json
 from starlette.concurrency import run_in_threadpool
 from starlette.convertors import Convertor, register_url_convertor
@@ -216,6 +218,7 @@ class JsonRoute(APIRoute):
             build = self.__dict__.pop("_build", None)
             if build is not None:
                 build()
+                _build_adapters(self)
                 self.deprecated = self.deprecated or self.deprecation is not None
         try:
             return self.__dict__[name]
@@ -274,6 +277,15 @@ class JsonRoute(APIRoute):
             await self.let_in(scope)
         if scope["query_string"]:
             _check_query(scope["query_string"], self._query)
+
+
+def _build_adapters(route: APIRoute) -> None:
+    """Builds FastAPI's adapters of deferred models, of whose aliases pydantic would warn later."""
+    for field in (route.body_field, route.response_field):
+        if field is not None and not field._type_adapter.pydantic_complete:  # noqa: SLF001
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", UnsupportedFieldAttributeWarning)
+                field._type_adapter.rebuild()  # noqa: SLF001
 
 
 class ReadOnlyRoute(JsonRoute):

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Annotated, Any, Final, NamedTuple
 
 from fastapi import APIRouter, Query, Request, Response
-from pydantic import BaseModel, Field, TypeAdapter, ValidationError, create_model
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, create_model
 from pydantic_core import to_json
 from starlette.concurrency import run_in_threadpool
 
@@ -73,7 +73,7 @@ KEEP: Final = "keep"
 """Name of the button that puts a question beside the next one."""
 _MAY_PLAN: Final = build_permission("plans", "write")
 _MAY_QUOTE: Final = build_permission("quotes", "write")
-_QUOTE: TypeAdapter[QuoteRequest] = TypeAdapter(QuoteRequest)
+_QUOTE: TypeAdapter[QuoteRequest] = TypeAdapter(QuoteRequest, config=ConfigDict(defer_build=True))
 router = page_router(tag="estimates", route_class=QuestionPageRoute)
 quoting = page_router(tag="quotes", route_class=AuthenticatedPageRoute)
 script = APIRouter(tags=["estimates"], route_class=PublicRoute, include_in_schema=False)
