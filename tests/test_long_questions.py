@@ -18,6 +18,7 @@ from service.app.examples import EXAMPLES
 from service.audit.verification import Verifier
 from service.budgets.actuals import service as actuals
 from service.catalog import service as catalog
+from service.catalog import transactions
 from service.catalog.grids import router as grids
 from service.catalog.models import router as models
 from service.catalog.offers import router as offers
@@ -239,8 +240,8 @@ class TestWhereTheyAreAnswered:
             ((catalog, "create_row", "/v1/grids"), "create_grid"),
             ((catalog, "update_row", "/v1/models/example-decoder"), "update_model"),
             ((catalog, "update_row", "/v1/tariffs/example-large-power"), "update_tariff"),
-            ((offers, "store_list", "/v1/offers:import"), "import_offers"),
-            ((token_prices, "store_list", "/v1/token-prices:import"), "import_token_prices"),
+            ((transactions, "compare_import", "/v1/offers:import"), "import_offers"),
+            ((transactions, "compare_import", "/v1/token-prices:import"), "import_token_prices"),
         ],
     )
     @pytest.mark.parametrize("is_large", [True, False])

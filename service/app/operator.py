@@ -22,6 +22,7 @@ from service.auth import service as auth
 from service.auth.errors import TenantNotFound
 from service.auth.schemas import ApiKeyRequest, TenantRequest
 from service.auth.service import ApiKeys, KeyWrite
+from service.catalog.imports import store_import
 from service.catalog.offers import importing
 from service.catalog.offers.schemas import ImportedOffers, PriceList
 from service.kit.database.engine import Database, Writer
@@ -145,7 +146,7 @@ class Operator:
         listed = importing.read_list(body, content, accelerators)
 
         def store_offers(session: Writer) -> WriteOutcome:
-            imported = importing.store_list(session, tenant_id, body, listed)
+            imported = store_import(session, importing.list_rows(tenant_id, body, listed))
             told = importing.to_response(listed, imported)
             return WriteOutcome(resource="offers", body=told, after=told, tenant_id=tenant_id)
 

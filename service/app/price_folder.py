@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from service.catalog import repository
+from service.catalog.imports import store_import
 from service.catalog.offers import importing as offers
 from service.catalog.offers.schemas import PriceList
 from service.catalog.registry import OFFERS, TOKEN_PRICES, Resource
@@ -94,12 +95,12 @@ def store_prices(session: Writer, tenant_id: str, read: ReadPrices) -> dict[str,
     """Creates or versions the rows of a tenant, and returns the outcome of each file."""
     told: dict[str, Any] = {}
     if read.offers is not None:
-        stored = offers.store_list(session, tenant_id, describe_offers(), read.offers)
+        stored = store_import(session, offers.list_rows(tenant_id, describe_offers(), read.offers))
         left = _list_left(session, OFFERS, tenant_id, {offer.id for offer in read.offers.offers})
         told[OFFERS_FILE] = {**offers.to_response(read.offers, stored), "left": left}
     if read.token_prices is not None:
         body = describe_token_prices("-")
-        stored = token_prices.store_list(session, tenant_id, body, read.token_prices)
+        stored = store_import(session, token_prices.list_rows(tenant_id, body, read.token_prices))
         left = _list_left(session, TOKEN_PRICES, tenant_id, {one.id for one in read.token_prices.prices})
         told[TOKENS_FILE] = {**token_prices.to_response(read.token_prices, stored), "left": left}
     return told

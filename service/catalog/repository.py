@@ -1,12 +1,14 @@
 """Queries of the catalog."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any, Final, NamedTuple
 
 from sqlalchemy import (
     BindParameter,
     ColumnElement,
+    Row,
+    Select,
     Text,
     and_,
     bindparam,
@@ -43,15 +45,22 @@ class StoredRow(NamedTuple):
         return not self.deleted
 
 
-@cache
-def _list_members(table: type[CatalogRow]) -> frozenset[str]:
-    return frozenset(table.__table__.columns.keys()) - {"deleted", "tenant_id"}
+_ADDED: Final = frozenset({"deleted", "tenant_id"})
 
 
-def _to_document(row: CatalogRow) -> RowDocument:
-    values = {name: getattr(row, name) for name in _list_members(type(row))}
-    values["origin"] = "shipped" if row.tenant_id == SHIPPED_TENANT else "tenant"
-    return {name: value for name, value in values.items() if value is not None}
+def _select_rows(table: type[CatalogRow]) -> Select[Any]:
+    """Selects the columns of a table: objects of its class take twice as long to build."""
+    return select(*table.__table__.columns)
+
+
+def _to_document(row: Row[Any]) -> RowDocument:
+    document = {
+        name: value
+        for name, value in row._mapping.items()  # noqa: SLF001  # public in SQLAlchemy
+        if value is not None and name not in _ADDED
+    }
+    document["origin"] = "shipped" if row.tenant_id == SHIPPED_TENANT else "tenant"
+    return document
 
 
 def get_revision(session: Session, tenant_id: str) -> int:
@@ -103,8 +112,8 @@ def lock_rows(session: Writer, tenant_id: str) -> None:
 def get_current(session: Session, resource: Resource, tenant_id: str, row_id: str) -> StoredRow | None:
     """Returns the current version of a tenant's own row, tombstones included. None if it never existed."""
     table = resource.table
-    mine = select(table).where(table.tenant_id == tenant_id, table.id == row_id)
-    row = session.scalars(mine.order_by(table.version.desc()).limit(1)).first()
+    mine = _select_rows(table).where(table.tenant_id == tenant_id, table.id == row_id)
+    row = session.execute(mine.order_by(table.version.desc()).limit(1)).first()
     return None if row is None else StoredRow(_to_document(row), row.version, row.deleted, row.tenant_id)
 
 
@@ -112,7 +121,9 @@ def get_version(
     session: Session, resource: Resource, tenant_id: str, row_id: str, number: int
 ) -> RowDocument | None:
     """Returns one version of a tenant's own row."""
-    row = session.get(resource.table, (tenant_id, row_id, number))
+    table = resource.table
+    one = (table.tenant_id == tenant_id, table.id == row_id, table.version == number)
+    row = session.execute(_select_rows(table).where(*one)).first()
     return None if row is None else _to_document(row)
 
 
@@ -149,8 +160,8 @@ def _is_visible(table: type[CatalogRow]) -> ColumnElement[bool]:
 def list_own_rows(session: Session, resource: Resource, tenant_id: str) -> Iterator[RowDocument]:
     """Returns every live row of a tenant, by id."""
     table = resource.table
-    mine = select(table).where(table.tenant_id == tenant_id, _is_current(table))
-    return map(_to_document, session.scalars(mine.order_by(table.id)))
+    mine = _select_rows(table).where(table.tenant_id == tenant_id, _is_current(table))
+    return map(_to_document, session.execute(mine.order_by(table.id)))
 
 
 def count_ids(session: Session, resource: Resource, tenant_id: str) -> int:
@@ -172,16 +183,16 @@ def list_changed_rows(
 ) -> dict[str, RowDocument | None]:
     """Returns the current versions of a tenant's rows that were written after a revision; None if deleted."""
     table = resource.table
-    newer = select(table).where(table.tenant_id == tenant_id, table.revision > since)
-    rows = session.scalars(newer.order_by(table.version))
+    newer = _select_rows(table).where(table.tenant_id == tenant_id, table.revision > since)
+    rows = session.execute(newer.order_by(table.version))
     return {row.id: None if row.deleted else _to_document(row) for row in rows}
 
 
 def list_visible_rows(session: Session, resource: Resource, tenant_id: str) -> Iterator[RowDocument]:
     """Returns every live row that a tenant sees, by id."""
     table = resource.table
-    seen = select(table).where(_is_visible(table))
-    return map(_to_document, session.scalars(seen.order_by(table.id), {"tenant": tenant_id}))
+    seen = _select_rows(table).where(_is_visible(table))
+    return map(_to_document, session.execute(seen.order_by(table.id), {"tenant": tenant_id}))
 
 
 def list_visible_names(
@@ -226,27 +237,18 @@ def _has_aliases(table: type[CatalogRow]) -> ColumnElement[bool]:
     return cast(table.aliases, Text) != "[]"
 
 
-def list_visible_rows_of(
-    session: Session, resource: Resource, tenant_id: str, ids: Iterable[str]
-) -> dict[str, RowDocument]:
-    """Returns the live rows that a tenant sees under ``ids``, by id."""
-    table = resource.table
-    seen = select(table).where(table.id.in_(ids), _is_visible(table))
-    return {row.id: _to_document(row) for row in session.scalars(seen, {"tenant": tenant_id})}
-
-
 def list_latest_rows(
-    session: Session, resource: Resource, tenant_id: str, ids: Iterable[str] | None = None
+    session: Session, resource: Resource, tenant_id: str, ids: Collection[str] | None = None
 ) -> dict[str, StoredRow]:
     """Returns the current versions of a tenant's rows by id, tombstones included. ``ids`` limits them."""
     table = resource.table
     newer = aliased(table)
     same = and_(newer.tenant_id == table.tenant_id, newer.id == table.id)
     latest = select(func.max(newer.version)).where(same).scalar_subquery()
-    mine = select(table).where(table.tenant_id == tenant_id, table.version == latest)
+    mine = _select_rows(table).where(table.tenant_id == tenant_id, table.version == latest)
     if ids is not None:
         mine = mine.where(table.id.in_(ids))
-    rows = session.scalars(mine.order_by(table.id))
+    rows = session.execute(mine.order_by(table.id))
     return {row.id: StoredRow(_to_document(row), row.version, row.deleted, row.tenant_id) for row in rows}
 
 
@@ -264,7 +266,8 @@ def insert_versions(session: Writer, resource: Resource, documents: Sequence[Map
         blank | {name: value for name, value in document.items() if name in blank} for document in documents
     ]
     if rows:
-        session.execute(insert(resource.table), rows)
+        table: Any = resource.table.__table__  # its rows need no objects
+        session.execute(insert(table), rows)
 
 
 def _build_filter(table: type[CatalogRow], name: str, value: object) -> ColumnElement[bool]:
@@ -303,7 +306,7 @@ def list_page(
     """Returns visible rows that match every filter, after the key ``after``, with ties broken by id."""
     table, descending = resource.table, order_by.startswith("-")
     columns = [getattr(table, order_by.removeprefix("-")), table.id]
-    statement = select(table).where(_is_visible(table))
+    statement = _select_rows(table).where(_is_visible(table))
     for name, value in filters.items():
         if name == "q":
             statement = statement.where(*build_search(str(value), _list_searched_columns(resource)))
@@ -315,7 +318,7 @@ def list_page(
         tied = second < after[1] if descending else second > after[1]
         statement = statement.where(or_(ahead, and_(first == after[0], tied)))
     ordered = [column.desc() if descending else column.asc() for column in columns]
-    found = session.scalars(statement.order_by(*ordered).limit(limit), {"tenant": tenant_id})
+    found = session.execute(statement.order_by(*ordered).limit(limit), {"tenant": tenant_id})
     return [_to_document(row) for row in found]
 
 

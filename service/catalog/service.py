@@ -1,9 +1,8 @@
 """Rules of the catalog: one revision, append-only versions, references that resolve, unique names."""
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import islice
-from typing import Final, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from sqlalchemy.orm import Session
 
@@ -30,10 +29,6 @@ from service.planning.errors import PlanningError
 
 DocumentsByNoun = Mapping[str, list[RowDocument]]
 """Live rows of every resource, by the name of the resource."""
-
-
-_ROWS_OF_A_PIECE: Final = 500
-"""Rows of an import that are compared and stored at once."""
 
 
 class WriteResult(NamedTuple):
@@ -127,92 +122,10 @@ def delete_row(
     return WriteResult(None, revision, stored.document)
 
 
-class ImportResult(NamedTuple):
-    """Outcome of an import: ids of the rows by outcome, and the revision of the catalog after it.
-
-    ``clashing`` are ids that another row has as an alias, ``older`` are rows that would replace a newer one.
-    Neither is stored.
-    """
-
-    created: list[str]
-    changed: list[str]
-    unchanged: list[str]
-    clashing: list[str]
-    older: list[str]
-    revision: int
-
-
-def import_rows(
-    session: Writer,
-    resource: Resource,
-    tenant_id: str,
-    documents: Iterable[RowDocument],
-    *,
-    is_older: Callable[[RowDocument, RowDocument], bool] = lambda _sent, _seen: False,
-) -> ImportResult:
-    """Creates or updates rows of a tenant, all under one revision. Rows without changes stay.
-
-    ``is_older`` compares a row that is sent with the row that the tenant sees under its id.
-    """
-    repository.lock_rows(session, tenant_id)
-    named = repository.list_visible_aliases(session, resource, tenant_id)
-    aliases = {normalize_name(alias): row_id for row_id, names in named for alias in names}
-    imported = ImportResult([], [], [], [], [], repository.get_revision(session, tenant_id))
-    waiting = iter(documents)
-    while piece := list(islice(waiting, _ROWS_OF_A_PIECE)):
-        free = [row for row in piece if aliases.get(normalize_name(row["id"]), row["id"]) == row["id"]]
-        kept_ids = {row["id"] for row in free}
-        imported.clashing.extend(row["id"] for row in piece if row["id"] not in kept_ids)
-        already_written = bool(imported.created or imported.changed)
-        written = _sort_piece(session, resource, tenant_id, free, imported=imported, is_older=is_older)
-        _check_targets(session, resource, tenant_id, written)
-        if written and not already_written:
-            imported = imported._replace(revision=repository.take_next_revision(session, tenant_id))
-        added = {"tenant_id": tenant_id, "revision": imported.revision}
-        repository.insert_versions(session, resource, [row | added for row in written])
-    return imported
-
-
-def _sort_piece(
-    session: Writer,
-    resource: Resource,
-    tenant_id: str,
-    documents: Sequence[RowDocument],
-    *,
-    imported: ImportResult,
-    is_older: Callable[[RowDocument, RowDocument], bool],
-) -> list[RowDocument]:
-    """Notes the outcome of each row of a piece of an import, and returns the versions to store."""
-    ids = [document["id"] for document in documents]
-    own = repository.list_latest_rows(session, resource, tenant_id, ids)
-    seen = repository.list_visible_rows_of(session, resource, tenant_id, ids)
-    written: list[RowDocument] = []
-    for document in documents:
-        row_id, stored = document["id"], own.get(document["id"])
-        if row_id in seen and is_older(document, seen[row_id]):
-            imported.older.append(row_id)
-        elif stored is not None and stored.is_live and not _has_changes(resource, stored.document, document):
-            imported.unchanged.append(row_id)
-        else:
-            is_change = stored is not None and stored.is_live
-            (imported.changed if is_change else imported.created).append(row_id)
-            kept = {"aliases": stored.document["aliases"]} if is_change and stored else {}
-            version = stored.version + 1 if stored else 1
-            written.append({**document, **kept, **_derive_members(resource, document), "version": version})
-    return written
-
-
-def _has_changes(resource: Resource, stored: RowDocument, sent: RowDocument) -> bool:
-    """Returns true if ``sent`` differs from the stored row in more than its aliases."""
-    names = resource.input.model_fields.keys() - {"aliases"}
-    return {name: stored[name] for name in names & stored.keys()} != {
-        name: sent[name] for name in names & sent.keys()
-    }
-
-
-def _check_targets(
-    session: Writer, resource: Resource, tenant_id: str, documents: Iterable[RowDocument]
+def check_targets(
+    session: Session, resource: Resource, tenant_id: str, documents: Iterable[RowDocument]
 ) -> None:
+    """Refuses rows that refer to a row that the tenant does not see."""
     found = {
         (each.target, each.row_id): each
         for document in documents
@@ -264,10 +177,11 @@ def _write_row(
 
 
 def _append_version(session: Writer, resource: Resource, document: RowDocument, **added: object) -> None:
-    repository.insert_version(session, resource, {**document, **_derive_members(resource, document)}, **added)
+    repository.insert_version(session, resource, {**document, **derive_members(resource, document)}, **added)
 
 
-def _derive_members(resource: Resource, document: RowDocument) -> RowDocument:
+def derive_members(resource: Resource, document: RowDocument) -> RowDocument:
+    """Returns the members of a row that the table keeps beside those that are sent."""
     try:
         return resource.derive(document)
     except PlanningError as error:
@@ -275,14 +189,14 @@ def _derive_members(resource: Resource, document: RowDocument) -> RowDocument:
         raise Unprocessable("The row contradicts itself", field) from error
 
 
-def _check_exist(session: Writer, tenant_id: str, references: Iterable[RowReference]) -> None:
+def _check_exist(session: Session, tenant_id: str, references: Iterable[RowReference]) -> None:
     for each in references:
         if repository.get_visible(session, RESOURCES[each.target], tenant_id, each.row_id) is None:
             nearest = _find_nearest_id(session, RESOURCES[each.target], tenant_id, each.row_id)
             raise build_unknown_reference(each.pointer, each.target, nearest)
 
 
-def _find_nearest_id(session: Writer, resource: Resource, tenant_id: str, row_id: str) -> str:
+def _find_nearest_id(session: Session, resource: Resource, tenant_id: str, row_id: str) -> str:
     """Returns the id of the row that has ``row_id`` as an alias or is most like it; empty without one."""
     ids = {
         normalize_name(name): found
@@ -386,7 +300,7 @@ def load_shipped(session: Writer) -> ShippedLoad:
             session,
             resource,
             [
-                {**document, **_derive_members(resource, document), "version": version, **added}
+                {**document, **derive_members(resource, document), "version": version, **added}
                 for document, version in versions
             ],
         )

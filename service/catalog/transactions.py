@@ -8,6 +8,7 @@ from fastapi import Depends, Request, Response
 
 from service.audit.service import WriteContext, WriteOutcome, Writes
 from service.catalog import service
+from service.catalog.imports import ImportResult, RowImport, compare_import, store_import
 from service.catalog.registry import Resource
 from service.catalog.rows import REVISION_HEADER, RowDocument
 from service.kit.database.engine import Database, Reader, Writer
@@ -61,20 +62,24 @@ class CatalogTransactions:
         self,
         call: WriteContext,
         body: StrictModel,
-        resource: Resource,
-        do: Callable[[Writer, str], service.ImportResult],
-        answer: Callable[[service.ImportResult], Mapping[str, Any]],
+        rows: RowImport,
+        answer: Callable[[ImportResult], Mapping[str, Any]],
     ) -> Response:
-        """Runs ``do``, which writes many rows at once. ``answer`` builds the body from the outcome."""
+        """Writes many rows at once, compared before the transaction. ``answer`` builds the body."""
+        sent = body.model_dump(mode="json")
+        answered = self.writes.replayed(call, sent)
+        if answered is not None:
+            return answered
+        compared = compare_import(self.read, rows)
 
         def apply_import(session: Writer) -> WriteOutcome:
-            imported = do(session, call.subject.tenant_id)
-            service.check_quota(session, resource, call.subject.tenant_id, self.most_rows)
+            imported = store_import(session, rows, compared)
+            service.check_quota(session, rows.resource, rows.tenant_id, self.most_rows)
             told = answer(imported)
             headers = {REVISION_HEADER: str(imported.revision)}
-            return WriteOutcome(resource=resource.path, body=told, headers=headers, after=told)
+            return WriteOutcome(resource=rows.resource.path, body=told, headers=headers, after=told)
 
-        return self._run_write(call, body.model_dump(mode="json"), apply_import)
+        return self._run_write(call, sent, apply_import)
 
 
 def _to_change(

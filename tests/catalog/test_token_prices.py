@@ -5,7 +5,7 @@ import json
 import pytest
 
 from service.app.examples import EXAMPLES
-from service.catalog import repository
+from service.catalog import imports, repository
 from service.catalog import service as catalog
 from service.catalog.errors import RowInUse
 from service.catalog.registry import TOKEN_PRICES
@@ -87,7 +87,7 @@ def import_models(client, count):
 class TestAnImportInPieces:
     @pytest.fixture(autouse=True)
     def small_pieces(self, monkeypatch):
-        monkeypatch.setattr(catalog, "_ROWS_OF_A_PIECE", 3)
+        monkeypatch.setattr(imports, "_ROWS_OF_A_PIECE", 3)
 
     def test_has_one_revision(self, client):
         before = import_models(client, 1).headers["Catalog-Revision"]
@@ -100,17 +100,30 @@ class TestAnImportInPieces:
         assert import_models(client, 8).headers["Catalog-Revision"] == answer.headers["Catalog-Revision"]
 
     def test_stores_nothing_where_a_later_piece_is_refused(self, client, monkeypatch):
-        stored = []
-
-        def refuse_last(session, _resource, tenant_id, documents):
+        def refuse_last(_session, _resource, _tenant_id, documents):
             if any(row["id"] == "host-m007" for row in documents):
-                stored.append(repository.count_ids(session, TOKEN_PRICES, tenant_id))
                 raise RowInUse("a row is refused")
 
-        monkeypatch.setattr(catalog, "_check_targets", refuse_last)
+        monkeypatch.setattr(imports, "check_targets", refuse_last)
         assert import_models(client, 8).status_code == RowInUse.status
-        assert stored == [6]
         assert client.get("/v1/token-prices?provider=host").json()["items"] == []
+
+    def test_lets_others_write_while_it_compares(self, client, database, monkeypatch):
+        """And compares again with what they wrote. The other write would wait ten seconds for a lock."""
+        other = EXAMPLES["create_token_price"] | {"id": "host-m004"}
+        written = []
+
+        def write_beside(*compared):
+            if not written:
+                with database.open_writer() as session:
+                    written.append(catalog.create_row(session, TOKEN_PRICES, DEFAULT_TENANT, other).revision)
+            check_targets(*compared)
+
+        check_targets = imports.check_targets
+        monkeypatch.setattr(imports, "check_targets", write_beside)
+        answer = import_models(client, 8)
+        assert int(answer.headers["Catalog-Revision"]) == written[0] + 1
+        assert (len(answer.json()["created"]), answer.json()["changed"]) == (7, ["host-m004"])
 
 
 def test_a_new_name_reads_the_rows_that_may_have_it(client, database):

@@ -5,13 +5,13 @@ from typing import Any, Final
 
 from service.catalog.grids.schemas import GridImportRequest
 from service.catalog.grids.service import read_table
+from service.catalog.imports import ImportResult
 from service.catalog.models.schemas import ModelImportRequest
 from service.catalog.models.service import read_config
 from service.catalog.offers import importing
 from service.catalog.offers.schemas import ImportedOffers, OfferImportRequest
 from service.catalog.registry import GRIDS, KINDS, MODELS, TARIFFS, Resource
 from service.catalog.rows import EXAMPLE_SOURCES, RowDocument
-from service.catalog.service import ImportResult
 from service.catalog.shipped import list_shipped_documents
 from service.catalog.tariffs.schemas import UrdbTariffImportRequest
 from service.catalog.tariffs.service import export_rate, read_rate

@@ -9,6 +9,7 @@ from typing import Final
 from pydantic import MISSING
 
 from service.catalog import repository
+from service.catalog.imports import ImportResult, RowImport
 from service.catalog.offers.schemas import (
     ImportedOffers,
     OfferRequest,
@@ -19,13 +20,12 @@ from service.catalog.offers.schemas import (
 )
 from service.catalog.registry import ACCELERATORS, OFFERS
 from service.catalog.rows import RowDocument
-from service.catalog.service import ImportResult, import_rows
 from service.formats.offers import PROVIDERS, READERS, SELF_CONTAINED
 from service.formats.offers.listed import ListedOffer, ListedSource, ReadOffers, RefusedOffer
 from service.formats.offers.names import ListedAccelerators, PriceListContext, build_accelerators
 from service.formats.providers import get_provider_name
 from service.kit.clock import now
-from service.kit.database.engine import Reader, Writer
+from service.kit.database.engine import Reader
 from service.kit.http.problems import FieldError, Unprocessable
 from service.planning.cost.prices import CommitmentTerm, format_price, is_old, parse_first_day, parse_last_day
 from service.planning.errors import PlanningError
@@ -98,10 +98,14 @@ def _build_refusal(pointer: str, code: str, detail: str) -> Unprocessable:
     return Unprocessable("The price list cannot be imported", FieldError(pointer, code, detail))
 
 
-def store_list(session: Writer, tenant_id: str, body: PriceList, listed: ReadOffers) -> ImportResult:
-    """Creates or updates the offers of a list. An offer with a later date in the catalog stays."""
-    documents = (to_document(offer, body) for offer in listed.offers)
-    return import_rows(session, OFFERS, tenant_id, documents, is_older=is_older)
+def list_rows(tenant_id: str, body: PriceList, listed: ReadOffers) -> RowImport:
+    """Returns the offers of a list as rows. An offer with a later date in the catalog stays."""
+    return RowImport(
+        resource=OFFERS,
+        tenant_id=tenant_id,
+        list_documents=lambda: (to_document(offer, body) for offer in listed.offers),
+        is_older=is_older,
+    )
 
 
 def is_older(sent: RowDocument, seen: RowDocument) -> bool:

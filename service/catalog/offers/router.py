@@ -7,9 +7,8 @@ from starlette.concurrency import run_in_threadpool
 
 from service.audit.service import WriteContextDependency
 from service.catalog.answers import IMPORTED
-from service.catalog.offers.importing import list_known_accelerators, read_list, store_list, to_response
+from service.catalog.offers.importing import list_known_accelerators, list_rows, read_list, to_response
 from service.catalog.offers.schemas import ImportedOffers, OfferImportRequest
-from service.catalog.registry import OFFERS
 from service.catalog.transactions import Transactions
 from service.kit.http.web import OffloadedLargeWork, OffloadedSearch, api_router
 
@@ -30,5 +29,5 @@ async def import_offers(
     known = partial(list_known_accelerators, tenant_id=call.subject.tenant_id)
     accelerators = await run_in_threadpool(transactions.read, known)
     listed = await aside(partial(read_list, body, body.content, accelerators))
-    store, tell = partial(store_list, body=body, listed=listed), partial(to_response, listed)
-    return await beside(partial(transactions.import_rows, call, body, OFFERS, store, tell))
+    sent = list_rows(call.subject.tenant_id, body, listed)
+    return await beside(partial(transactions.import_rows, call, body, sent, partial(to_response, listed)))

@@ -6,10 +6,10 @@ from typing import Final
 from pydantic import MISSING
 
 from service.catalog import repository
+from service.catalog.imports import ImportResult, RowImport
 from service.catalog.offers.importing import check_as_of, is_older, list_refusals, to_citation, to_money
 from service.catalog.registry import MODELS, TOKEN_PRICES
 from service.catalog.rows import RowDocument
-from service.catalog.service import ImportResult, import_rows
 from service.catalog.token_prices.schemas import (
     ImportedTokenPrices,
     TokenPriceImportRequest,
@@ -20,7 +20,7 @@ from service.formats.offers.listed import RefusedOffer
 from service.formats.providers import get_provider_name
 from service.formats.token_prices import ListedTokenPrice, token_prices_from_litellm
 from service.formats.token_prices import ReadTokenPrices as ReadList
-from service.kit.database.engine import Reader, Writer
+from service.kit.database.engine import Reader
 from service.kit.http.problems import FieldError, Unprocessable
 from service.planning.errors import PlanningError
 
@@ -44,12 +44,14 @@ def read_list(body: TokenPriceImportRequest, models: dict[str, str]) -> ReadList
         raise Unprocessable("The price list cannot be imported", field) from error
 
 
-def store_list(
-    session: Writer, tenant_id: str, body: TokenPriceImportRequest, listed: ReadList
-) -> ImportResult:
-    """Creates or updates the prices of a list. A price with a later date in the catalog stays."""
-    documents = (to_document(price, body) for price in listed.prices)
-    return import_rows(session, TOKEN_PRICES, tenant_id, documents, is_older=is_older)
+def list_rows(tenant_id: str, body: TokenPriceImportRequest, listed: ReadList) -> RowImport:
+    """Returns the prices of a list as rows. A price with a later date in the catalog stays."""
+    return RowImport(
+        resource=TOKEN_PRICES,
+        tenant_id=tenant_id,
+        list_documents=lambda: (to_document(price, body) for price in listed.prices),
+        is_older=is_older,
+    )
 
 
 def to_document(price: ListedTokenPrice, body: TokenPriceImportRequest) -> RowDocument:

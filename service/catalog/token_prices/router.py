@@ -7,8 +7,7 @@ from starlette.concurrency import run_in_threadpool
 
 from service.audit.service import WriteContextDependency
 from service.catalog.answers import IMPORTED
-from service.catalog.registry import TOKEN_PRICES
-from service.catalog.token_prices.importing import list_known_models, read_list, store_list, to_response
+from service.catalog.token_prices.importing import list_known_models, list_rows, read_list, to_response
 from service.catalog.token_prices.schemas import ImportedTokenPrices, TokenPriceImportRequest
 from service.catalog.transactions import Transactions
 from service.kit.http.web import OffloadedLargeWork, OffloadedSearch, api_router
@@ -33,5 +32,5 @@ async def import_token_prices(
     known = partial(list_known_models, tenant_id=call.subject.tenant_id)
     models = await run_in_threadpool(transactions.read, known)
     listed = await aside(partial(read_list, body, models))
-    store, tell = partial(store_list, body=body, listed=listed), partial(to_response, listed)
-    return await beside(partial(transactions.import_rows, call, body, TOKEN_PRICES, store, tell))
+    sent = list_rows(call.subject.tenant_id, body, listed)
+    return await beside(partial(transactions.import_rows, call, body, sent, partial(to_response, listed)))
