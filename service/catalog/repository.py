@@ -9,10 +9,8 @@ from sqlalchemy import (
     ColumnElement,
     Row,
     Select,
-    Text,
     and_,
     bindparam,
-    cast,
     func,
     insert,
     not_,
@@ -23,7 +21,13 @@ from sqlalchemy import (
 from sqlalchemy.orm import Session, aliased
 
 from service.catalog.registry import Resource
-from service.catalog.rows import VERSION_COLUMNS, CatalogRow, RowDocument
+from service.catalog.rows import (
+    VERSION_COLUMNS,
+    CatalogRow,
+    RowDocument,
+    build_aliases_condition,
+    build_letters,
+)
 from service.catalog.tables import CatalogState
 from service.kit.clock import now
 from service.kit.database.engine import Reader, Writer, insert_new
@@ -204,9 +208,6 @@ def list_visible_names(
     return ((row_id, aliases) for row_id, aliases in session.execute(names, {"tenant": tenant_id}))
 
 
-_SEPARATORS_OF_IDS: Final = "-._"
-
-
 def list_similar_names(
     session: Session, resource: Resource, tenant_id: str, names: Iterable[str]
 ) -> Iterator[tuple[str, list[str]]]:
@@ -215,13 +216,12 @@ def list_similar_names(
     They are rows whose id has the same letters and digits, and every row with aliases.
     """
     table = resource.table
-    letters: Any = table.id
-    for separator in _SEPARATORS_OF_IDS:
-        letters = func.replace(letters, separator, "")
     # The normal form of an id has no separator but the hyphen between two digits.
-    alike = or_(letters.in_({name.replace("-", "") for name in names}), _has_aliases(table))
-    found = select(table.id, table.aliases).where(_is_visible(table), alike)
-    return ((row_id, aliases) for row_id, aliases in session.execute(found, {"tenant": tenant_id}))
+    letters = {name.replace("-", "") for name in names}
+    alike = (table.tenant_id.in_({tenant_id, SHIPPED_TENANT}), build_letters(table.id).in_(letters))
+    found = select(table.id, table.aliases).where(*alike, _is_visible(table))
+    yield from ((row_id, aliases) for row_id, aliases in session.execute(found, {"tenant": tenant_id}))
+    yield from list_visible_aliases(session, resource, tenant_id)
 
 
 def list_visible_aliases(
@@ -229,12 +229,9 @@ def list_visible_aliases(
 ) -> Iterator[tuple[str, list[str]]]:
     """Returns id and aliases of every live row with aliases that a tenant sees, by id."""
     table = resource.table
-    named = select(table.id, table.aliases).where(_is_visible(table), _has_aliases(table)).order_by(table.id)
-    return ((row_id, aliases) for row_id, aliases in session.execute(named, {"tenant": tenant_id}))
-
-
-def _has_aliases(table: type[CatalogRow]) -> ColumnElement[bool]:
-    return cast(table.aliases, Text) != "[]"
+    named = (table.tenant_id.in_({tenant_id, SHIPPED_TENANT}), build_aliases_condition(table.aliases))
+    found = select(table.id, table.aliases).where(*named, _is_visible(table)).order_by(table.id)
+    return ((row_id, aliases) for row_id, aliases in session.execute(found, {"tenant": tenant_id}))
 
 
 def list_latest_rows(

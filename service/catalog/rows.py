@@ -9,8 +9,19 @@ from datetime import datetime
 from typing import Annotated, Any, Literal
 
 from pydantic import MISSING, AwareDatetime, Field
-from sqlalchemy import BigInteger, Boolean, String, Text
-from sqlalchemy.orm import Mapped, mapped_column
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    ColumnElement,
+    Index,
+    String,
+    Text,
+    cast,
+    column,
+    func,
+    literal_column,
+)
+from sqlalchemy.orm import Mapped, declared_attr, mapped_column
 
 from service.kit.database.engine import Base, Json, UtcDateTime
 from service.schemas.base import CatalogName, Integer, ResourceId, StrictModel
@@ -69,15 +80,39 @@ class Versioned(StrictModel):
     created_at: AwareDatetime
 
 
+def build_letters(row_id: Any) -> ColumnElement[str]:  # noqa: ANN401
+    """Returns the letters and digits of an id, which its spellings share. An index computes the same."""
+    letters: ColumnElement[str] = row_id
+    for separator in "-._":
+        letters = func.replace(letters, literal_column(f"'{separator}'"), literal_column("''"))
+    return letters
+
+
+def build_aliases_condition(aliases: Any) -> ColumnElement[bool]:  # noqa: ANN401
+    """Returns the condition that a row has aliases, as an index has it."""
+    return cast(aliases, Text) != literal_column("'[]'")
+
+
 class CatalogRow(Base):
     """One version of one row."""
 
     __abstract__ = True
 
+    @declared_attr.directive
+    def __table_args__(cls) -> tuple[Index, ...]:  # noqa: N805  # of a class
+        """Indexes by which a write finds what it needs among many rows."""
+        name = cls.__tablename__
+        named = build_aliases_condition(column("aliases", Json))
+        return (
+            Index(f"ix_{name}_changed", "tenant_id", "revision"),
+            Index(f"ix_{name}_letters", build_letters(column("id")), "tenant_id"),
+            Index(f"ix_{name}_aliased", "tenant_id", sqlite_where=named, postgresql_where=named),
+        )
+
     tenant_id: Mapped[str] = mapped_column(String(100), primary_key=True)
     id: Mapped[str] = mapped_column(String(100), primary_key=True)
     version: Mapped[int] = mapped_column(BigInteger, primary_key=True)
-    revision: Mapped[int] = mapped_column(BigInteger, index=True)
+    revision: Mapped[int] = mapped_column(BigInteger)
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)
     deleted: Mapped[bool] = mapped_column(Boolean)
     name: Mapped[str] = mapped_column(Text)

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from sqlalchemy import event
 
 from service.app.examples import EXAMPLES
 from service.catalog import imports, repository
@@ -135,3 +136,26 @@ def test_a_new_name_reads_the_rows_that_may_have_it(client, database):
     with database.open_reader() as session:
         read = list(repository.list_similar_names(session, TOKEN_PRICES, DEFAULT_TENANT, {"hostm007"}))
     assert {row_id for row_id, aliases in read if not aliases} == {"host-m.0.0-7", "host-m007"}
+
+
+@pytest.mark.parametrize("databases", ["sqlite"], indirect=True)
+def test_a_write_finds_its_rows_by_indexes(database):
+    """Its cost does not grow with the rows of its tenant."""
+    statements = []
+
+    def note(_connection, _cursor, statement, parameters, *_):
+        statements.append((statement, parameters))
+
+    with database.open_reader() as session:
+        event.listen(database.engine, "before_cursor_execute", note)
+        list(repository.list_similar_names(session, TOKEN_PRICES, DEFAULT_TENANT, {"hostm007"}))
+        repository.list_changed_rows(session, TOKEN_PRICES, DEFAULT_TENANT, 1)
+        event.remove(database.engine, "before_cursor_execute", note)
+        connection = session.connection()
+        plans = [connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {one}", given) for one, given in statements]
+        found = [plan.first().detail.split()[:5] for plan in plans]
+    assert [words[-1].removeprefix("ix_token_prices_") for words in found] == [
+        "letters",
+        "aliased",
+        "changed",
+    ]

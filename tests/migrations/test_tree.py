@@ -98,6 +98,7 @@ def test_every_step_goes_up_and_down_and_up_again(databases, monkeypatch):
     assert tables(database) == after[-1]
 
 
+@pytest.mark.filterwarnings("ignore:.*expression-based index")
 def test_tables_and_migrations_agree(databases):
     database = databases.unchanged()  # made by `upgrade_schema`
     with database.engine.connect() as connection:
