@@ -1,9 +1,9 @@
 """Storage format of a checkpoint's weights, from the ``quantization_config`` of its ``config.json``.
 
 Supported are GPTQ, AWQ, AutoRound, FP8 (a tensor, a block), FBGEMM FP8, bitsandbytes, MXFP4,
-compressed-tensors, ModelOpt (FP8, NVFP4), EETQ and HQQ, with their groups, zero points and the modules that
-they leave alone. Embedding tables, norms and routers stay wide under all of them, heads unless the
-configuration packs them.
+compressed-tensors, ModelOpt (FP8, NVFP4), EETQ, HQQ and MLX, with their groups, zero points and the modules
+that they leave alone, and the file types of llama.cpp. Embedding tables, norms and routers stay wide under
+all of them but MLX and llama.cpp, heads unless the configuration packs them.
 """
 
 import re
@@ -11,11 +11,11 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import chain
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from service.formats import module_patterns as patterns
 from service.planning.errors import PlanningError
-from service.planning.hardware.storage import MatrixPath, MatrixScheme, ModelFacts, WeightFormat
+from service.planning.hardware.storage import GGUF_FORMATS, MatrixPath, MatrixScheme, ModelFacts, WeightFormat
 from service.planning.hardware.storage.named import (
     ALWAYS_WIDE,
     EXPERT_MODULES,
@@ -254,6 +254,8 @@ class _SchemeRules(NamedTuple):
     experts_only: bool = False
     head: bool = False
     """True if the language-model head is packed unless it is ignored."""
+    table: bool = False
+    """True if the token table is packed, and with it a head that is tied to it."""
 
     def select_scheme(self, layer: str, names: Sequence[str]) -> MatrixScheme:
         """Returns the scheme of a matrix that may be called by any of ``names``."""
@@ -504,6 +506,18 @@ def _read_compressed_tensors(reader: _QuantizationReader) -> _SchemeRules:
     return _SchemeRules(tuple(schemes), reader.read_modules("ignore"), compute, head=True)
 
 
+MLX: Final = "mlx"
+"""Method of a configuration of MLX, which states groups and bits and no method."""
+
+
+def _read_mlx(reader: _QuantizationReader) -> _SchemeRules:
+    scheme = MatrixScheme(_read_bits(reader, "bits"), 16.0, 16.0, reader.read_integer("group_size"))
+    if reader.fields.get("mode", "affine") != "affine":
+        detail = "this mode is not known; known is affine"
+        raise PlanningError("QUANTIZATION_UNKNOWN", f"{reader.pointer}/mode", detail)
+    return _SchemeRules(((None, scheme),), _ModulePatterns(), NumberFormat.INT4, head=True, table=True)
+
+
 _METHODS: Mapping[str, Callable[[_QuantizationReader], _SchemeRules]] = {
     "gptq": _read_gptq,
     "awq": _read_awq,
@@ -514,6 +528,7 @@ _METHODS: Mapping[str, Callable[[_QuantizationReader], _SchemeRules]] = {
     "mxfp4": _read_mxfp4,
     "eetq": _read_eetq,
     "hqq": _read_hqq,
+    MLX: _read_mlx,
     "modelopt": _read_modelopt,
     "modelopt_fp4": _read_modelopt,
     "compressed-tensors": _read_compressed_tensors,
@@ -547,6 +562,10 @@ def read_checkpoint_format(config: Mapping[str, object], layers: int = 1) -> Wei
     method = fields.get("quant_method")
     if method is None and ("quant_algo" in fields or "quantization" in fields):
         method = "modelopt"
+    elif method is None and "group_size" in fields and "bits" in fields:
+        method = MLX
+    elif method == "gguf":
+        return _find_file_type(fields, pointer)
     reader = _METHODS.get(str(method))
     if reader is None:
         raise PlanningError(
@@ -559,6 +578,14 @@ def read_checkpoint_format(config: Mapping[str, object], layers: int = 1) -> Wei
     rules.check_work(layers, pointer)
     cache = _read_cache(_QuantizationReader(fields, pointer))
     return replace(_build_format(str(method), rules, copies_tied_head=copies), cache=cache)
+
+
+def _find_file_type(fields: Mapping[str, object], pointer: str) -> WeightFormat:
+    found = GGUF_FORMATS.get(f"gguf_{fields.get('file_type')}")
+    if found is None:
+        detail = "this file type of llama.cpp is not known"
+        raise PlanningError("QUANTIZATION_UNKNOWN", f"{pointer}/file_type", detail)
+    return found
 
 
 _CACHE_ALGORITHMS: Mapping[object, NumberFormat | None] = {
@@ -638,12 +665,13 @@ def _build_format(method: str, rules: _SchemeRules, *, copies_tied_head: bool) -
 
     def select_head_scheme(facts: ModelFacts, size: int) -> MatrixScheme:
         del size
-        # A tied head is the token table, which no tool packs.
-        return rules.select_scheme("", _HEAD_NAMES) if rules.head and not facts.tied else WIDE
+        # A tied head is the token table.
+        is_packed = rules.head and (rules.table or not facts.tied)
+        return rules.select_scheme("", _HEAD_NAMES) if is_packed else WIDE
 
     def select_table_scheme(facts: ModelFacts, size: int) -> MatrixScheme:
         del facts, size
-        return WIDE
+        return rules.schemes[-1][1] if rules.table else WIDE
 
     def build_layer_key(layer: int, facts: ModelFacts) -> Hashable:
         del facts

@@ -330,7 +330,7 @@ class _ResolvedInference(NamedTuple):
 def _resolve_inference(given: InferenceWorkloadInput, site: _ResolvedCluster) -> _ResolvedInference:
     model, layout, named, catalog, notes = site.model, site.layout, site.named, site.catalog, site.notes
     is_engine_open = given.engine is MISSING
-    given = fill_engine(given, model.profile, notes)
+    given = fill_engine(given, model, site.cluster.accelerator, notes)
     if layout is not None:
         check_serving(layout, notes)
     spread = layout.tensor * layout.pipeline if layout else 1

@@ -49,7 +49,13 @@ class KnownModel:
         )
 
     def store_as(self, quantization_config: Mapping[str, Any] | None) -> "KnownModel":
-        """Returns the model with its weights stored otherwise, and the same profile."""
+        """Returns the model with its weights stored otherwise, and the same profile.
+
+        Files of llama.cpp keep the blocks of MXFP4 that are published.
+        """
+        published = self.quantization_config or {}
+        if published.get("quant_method") == "mxfp4" and (quantization_config or {}).get("file_type"):
+            quantization_config = {"quant_method": "gguf", "file_type": "mxfp4_moe"}
         stored = replace(self, quantization_config=quantization_config)
         # A profile takes as long as many answers do.
         vars(stored)["profile"] = self.profile

@@ -4,20 +4,22 @@ What a question states holds, else what its engine documents for its version, el
 """
 
 from dataclasses import replace
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 from pydantic import MISSING
 
+from service.formats.quantization import MLX
 from service.planning.cases import InferenceCase, ServiceLevels
 from service.planning.errors import PlanningError
 from service.planning.estimates.serving_layouts import choose_serving_layout
 from service.planning.estimates.serving_run import list_unserved_kinds
+from service.planning.hardware.cluster import Accelerator
 from service.planning.hardware.storage import GGUF_FORMATS, BlockFormat
-from service.planning.models.profile import ModelProfile
 from service.planning.notes import AnswerNotes
-from service.planning.software.engines import EngineName
+from service.planning.software.engines import EngineName, describe_llama_cpp_device
 from service.resolve.layout import describe_degrees
 from service.resolve.load import resolve_levels
+from service.resolve.model import ResolvedModel
 from service.resolve.passes import is_passed
 from service.schemas.workloads import InferenceWorkloadInput, ServingEngineInput
 
@@ -28,31 +30,51 @@ _BLOCK_FORMATS: Final = frozenset(BlockFormat)
 
 
 def fill_engine(
-    given: InferenceWorkloadInput, profile: ModelProfile, notes: AnswerNotes
+    given: InferenceWorkloadInput, model: ResolvedModel, accelerator: Accelerator, notes: AnswerNotes
 ) -> InferenceWorkloadInput:
     """Returns the workload with an engine, where a model that generates tokens is asked without one."""
     if given.engine is not MISSING:
         return given
-    name = _select_engine(given, profile)
-    if name is None:
+    found = _select_engine(given, model, accelerator)
+    if found is None:
         return given
-    detail = "the newest version of the engine that runs files of llama.cpp"
-    if name is EngineName.VLLM:
-        detail = "the newest version of the engine that most teams begin with"
-    notes.fill("/workload/engine", name.value, "service", detail)
-    return given.model_copy(update={"engine": ServingEngineInput(name=name.value)})
+    notes.fill("/workload/engine", found.name.value, "service", found.detail)
+    return given.model_copy(update={"engine": ServingEngineInput(name=found.name.value)})
 
 
-def _select_engine(given: InferenceWorkloadInput, profile: ModelProfile) -> EngineName | None:
-    """Returns the engine of an open question, None for one that no known engine answers by default."""
+class _ChosenEngine(NamedTuple):
+    name: EngineName
+    detail: str
+
+
+def _select_engine(
+    given: InferenceWorkloadInput, model: ResolvedModel, accelerator: Accelerator
+) -> _ChosenEngine | None:
+    """Returns the engine of an open question, None for one that no known engine answers by default.
+
+    Chips whose only memory is on the chip and weights of MLX run on software of their own.
+    """
+    profile = model.profile
     if not profile.shapes_known or is_passed(given, profile) or profile.encodes:
         return None
-    if given.scheduler == "static":
+    if given.scheduler == "static" or accelerator.is_on_chip:
         return None
-    packed = given.weight_format is not MISSING and given.weight_format.value in GGUF_FORMATS
-    if packed or given.kv_cache_precision in _BLOCK_FORMATS:
-        return EngineName.LLAMA_CPP
-    return EngineName.VLLM
+    stored = "" if model.stored is None else model.stored.name
+    if given.weight_format is not MISSING:
+        stored = given.weight_format.value
+    elif given.weight_precision is not MISSING:
+        stored = given.weight_precision
+    if stored == MLX:
+        return None
+    if stored in GGUF_FORMATS or given.kv_cache_precision in _BLOCK_FORMATS:
+        detail = "the newest version of the engine that runs files of llama.cpp"
+        return _ChosenEngine(EngineName.LLAMA_CPP, detail)
+    kind = describe_llama_cpp_device(accelerator.id, accelerator.generation)
+    if kind is not None:
+        detail = f"the newest version of the engine that most teams run on {kind}"
+        return _ChosenEngine(EngineName.LLAMA_CPP, detail)
+    detail = "the newest version of the engine that most teams begin with"
+    return _ChosenEngine(EngineName.VLLM, detail)
 
 
 def complete_service(

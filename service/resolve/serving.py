@@ -1,7 +1,6 @@
 """Resolution of inference workloads: settings of the engine, formats of the checkpoint."""
 
 from collections.abc import Mapping
-from typing import Literal
 
 from pydantic import MISSING
 
@@ -46,6 +45,8 @@ BATCHED_TOKENS = 8192
 """Default for the most tokens of one iteration."""
 
 
+LLAMA_CPP_FORMAT = "gguf_q4_k_m"
+"""File that llama.cpp downloads of a repository without a file type (``--hf-repo``)."""
 _PLAIN_CHOICES = (NumberFormat.BF16, NumberFormat.FP16, NumberFormat.FP32)
 
 
@@ -75,12 +76,7 @@ def _resolve_storage(
     if name is MISSING and precision is MISSING:
         if model.unreadable is not None:
             raise model.unreadable
-        stored = checkpoint or PLAIN_FORMATS[_select_plain_format(accelerator)]
-        detail = "16 bits that the device multiplies, unless published narrower"
-        if checkpoint:
-            detail = "the published format"
-        rule: Literal["published", "service"] = "published" if checkpoint else "service"
-        notes.fill("/workload/weight_precision", stored.name, rule, detail)
+        stored = _select_open_format(model, accelerator, rules, notes)
     else:
         stored = PLAIN_FORMATS[NumberFormat.BF16]
         if name is not MISSING:
@@ -97,6 +93,34 @@ def _resolve_storage(
         stored = MXFP4_ENGINE_FORMAT if checkpoint is None else pad_expert_inputs(stored)
     _warn_of_emulation(stored, accelerator, notes)
     return stored.compute, stored
+
+
+def _select_open_format(
+    model: ResolvedModel, accelerator: Accelerator, rules: EngineRules, notes: AnswerNotes
+) -> WeightFormat:
+    """Returns the format of weights that the question leaves open: the published one, if the engine reads it.
+
+    llama.cpp reads its own files only, which hold the blocks of MXFP4 as they are published.
+    """
+    published = model.stored
+    if rules.name is EngineName.LLAMA_CPP and (
+        published is None or published.name not in (*GGUF_FORMATS, "mxfp4")
+    ):
+        stored = GGUF_FORMATS[LLAMA_CPP_FORMAT]
+        detail = "the file that llama.cpp downloads where none is named (--hf-repo)"
+        notes.fill("/workload/weight_format", stored.name, "engine", detail)
+        if published is not None:
+            detail = f"llama.cpp reads no weights in {published.name}: the answer holds for {stored.name}"
+            notes.warn("CHECKPOINT_FORMAT_NOT_USED", model.stored_pointer, detail)
+        return stored
+    pointer = "/workload/weight_precision"
+    if published is not None:
+        notes.fill(pointer, published.name, "published", "the published format")
+        return published
+    stored = PLAIN_FORMATS[_select_plain_format(accelerator)]
+    detail = "16 bits that the device multiplies, unless published narrower"
+    notes.fill(pointer, stored.name, "service", detail)
+    return stored
 
 
 def _warn_of_emulation(stored: WeightFormat, accelerator: Accelerator, notes: AnswerNotes) -> None:
@@ -182,6 +206,10 @@ def _resolve_cache_format(
     if given.kv_cache_precision is not MISSING:
         return _CACHE_FORMATS[given.kv_cache_precision]
     published = stored.cache if rules.name is None or rules.name in _CHECKPOINT_CACHE else None
+    if rules.name is EngineName.LLAMA_CPP:
+        detail = "the default of llama.cpp (--cache-type-k, --cache-type-v)"
+        notes.fill(pointer, NumberFormat.FP16.value, "engine", detail)
+        return NumberFormat.FP16
     if published is None:
         detail = "16 bits, unless the checkpoint states a format of the cache that the engine reads"
         plain = _select_plain_format(accelerator)

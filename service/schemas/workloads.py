@@ -374,7 +374,8 @@ class InferenceWorkloadInput(StrictModel):
     weight_precision: Literal["fp32", "fp16", "bf16", "fp8", "int8", "fp4", "int4"] | MISSING = MISSING
     """Width of the weights, without scales. Below 16 bit only matrices inside blocks are narrow. Defaults to
     the format of the checkpoint if the model's configuration has a `quantization_config`, else to bf16, on
-    an accelerator without a bf16 rate to fp16, then to fp32."""
+    an accelerator without a bf16 rate to fp16, then to fp32. llama.cpp loads gguf_q4_k_m by default, or the
+    mxfp4 of the checkpoint."""
     weight_format: WeightFormatName | MISSING = MISSING
     """Storage format of a quantised checkpoint, with scales and zero points: a layout of a quantisation tool,
     or a file type of llama.cpp. Replaces `weight_precision`."""
@@ -405,7 +406,7 @@ class InferenceWorkloadInput(StrictModel):
     """Limits of a request. Without them there is no goodput."""
     engine: ServingEngineInput | MISSING = MISSING
     """The serving engine. Defaults to the newest vllm for a model that generates tokens, and to llama.cpp for
-    its formats."""
+    its formats and on devices that are served by it, such as Apple silicon and processors."""
     scheduler: Literal["continuous", "static"] | MISSING = MISSING
     """`continuous` if requests join and leave the batch at every step, `static` if a batch runs until its
     last request ends. Defaults to continuous, for transformers to static."""

@@ -199,6 +199,8 @@ class TestQuantisedSiblings:
             ("nvidia/Llama-3.3-70B-Instruct-NVFP4", 42_709_045_632, 0),
             # Its file has 610.06 MiB.
             ("Qwen/Qwen2.5-0.5B-Instruct-GPTQ-Int8", 610.06 * 2**20, 0.01e9),
+            # MLX packs all 8,030 million parameters, tables too, in 4.5 bits.
+            ("mlx-community/Meta-Llama-3.1-8B-Instruct-4bit", 8.03e9 * 4.5 / 8, 0.01e9),
         ],
     )
     def test_its_weights_are_those_of_its_files(self, name, size, tolerance):
@@ -215,11 +217,26 @@ class TestQuantisedSiblings:
         assert weigh(served("unsloth/gpt-oss-20b-BF16")) > 2.5 * weigh(served("openai/gpt-oss-20b"))
 
     def test_one_whose_format_is_not_known_is_never_answered(self):
-        for name in ("TheBloke/Llama-2-70B-GPTQ", "bartowski/Llama-3.3-70B-Instruct-GGUF"):
-            with pytest.raises(PlanningError) as caught:
-                served(name)
-            assert (caught.value.code, caught.value.pointer) == ("UNKNOWN_REFERENCE", "/model/id")
-            assert "workload.weight_format" in caught.value.detail
+        with pytest.raises(PlanningError) as caught:
+            served("TheBloke/Llama-2-70B-GPTQ")
+        assert (caught.value.code, caught.value.pointer) == ("UNKNOWN_REFERENCE", "/model/id")
+        assert "workload.weight_format" in caught.value.detail
+
+    @pytest.mark.parametrize(
+        ("name", "row", "stored"),
+        [
+            ("bartowski/Llama-3.3-70B-Instruct-GGUF", "llama-3.3-70b", "gguf_q4_k_m"),
+            ("bartowski/Llama-3.3-70B-Instruct-GGUF:IQ4_XS", "llama-3.3-70b", "gguf_iq4_xs"),
+            ("llama-2-7b-chat.Q5_K_M.gguf", "llama-2-7b", "gguf_q5_k_m"),
+            ("llama3.1:8b-instruct-q8_0", "llama-3.1-8b", "gguf_q8_0"),
+            ("ggml-org/gpt-oss-20b-GGUF", "gpt-oss-20b", "gguf_mxfp4_moe"),
+            ("google/gemma-3-27b-it-qat-q4_0-gguf", "gemma-3-27b", "gguf_q4_0"),
+            ("lmstudio-community/Qwen3-8B-MLX-8bit", "qwen3-8b", "mlx"),
+        ],
+    )
+    def test_a_file_of_llama_cpp_and_one_of_mlx_are_read_by_their_names(self, name, row, stored):
+        found = shipped().models[name]
+        assert (found.source["id"], found.stored.name) == (row, stored)
 
 
 class TestInstanceTypes:

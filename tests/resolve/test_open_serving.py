@@ -190,6 +190,71 @@ def test_the_engine_follows_formats_and_work(workload, engine):
     assert filled(answer).get(ENGINE) == engine
 
 
+@pytest.mark.parametrize(
+    ("device", "engine"),
+    [
+        ("apple-m4-max-64gb", "llama.cpp"),
+        ("epyc-9654", "llama.cpp"),
+        ("strix-halo-128gb", "llama.cpp"),
+        ("jetson-orin-nano-8gb", "llama.cpp"),
+        ("p40", "llama.cpp"),
+        ("mi100", "llama.cpp"),
+        ("groq-lpu-v1", None),
+        ("gb10", "vllm"),
+        ("jetson-thor-128gb", "vllm"),
+        ("mi210", "vllm"),
+        ("tpu-v6e", "vllm"),
+        ("trainium2", "vllm"),
+        ("gaudi3", "vllm"),
+        ("arc-pro-b60", "vllm"),
+    ],
+)
+def test_the_engine_is_one_that_runs_on_the_device(device, engine):
+    assert filled(ask(shipped(), "memory", served("llama-3.2-1b", device))).get(ENGINE) == engine
+
+
+class TestLlamaCpp:
+    """What llama.cpp does where the question leaves it open, named with its rule."""
+
+    @pytest.mark.parametrize("stated", [{}, {"engine": {"name": "llama.cpp"}}])
+    def test_it_loads_the_file_that_it_downloads_by_default(self, stated):
+        answer = ask(shipped(), "memory", served("llama-3.1-8b", "apple-m4-max-64gb", **stated))
+        pointer = "/workload/weight_format"
+        assert (filled(answer)[pointer], rule(answer, pointer)) == ("gguf_q4_k_m", "engine")
+        # The file of bartowski has 4.92 GB.
+        assert answer["stored_weight_bytes"] == pytest.approx(4.92e9, rel=0.01)
+
+    def test_it_keeps_published_blocks_and_reads_no_other_format(self):
+        kept = ask(shipped(), "memory", served("gpt-oss-120b", "apple-m3-ultra-512gb"))
+        assert filled(kept)["/workload/weight_precision"] == "mxfp4"
+        other = ask(shipped(), "memory", served("deepseek-r1", "apple-m3-ultra-512gb"))
+        assert filled(other)["/workload/weight_format"] == "gguf_q4_k_m"
+        assert "CHECKPOINT_FORMAT_NOT_USED" in codes(other["warnings"])
+        assert other["fits"]
+
+    def test_a_file_of_its_own_brings_it_to_any_device_and_one_of_mlx_does_not(self):
+        engines = [
+            filled(ask(shipped(), "memory", served(model, device))).get(ENGINE)
+            for model, device in (
+                ("unsloth/Qwen3-8B-GGUF", "h100-sxm"),
+                ("mlx-community/Qwen3-8B-4bit", "apple-m4-max-64gb"),
+            )
+        ]
+        assert engines == ["llama.cpp", None]
+
+    def test_its_devices_hold_whole_layers(self):
+        asked = served("llama-3-70b", "rtx-4090", 2, weight_format="gguf_q4_k_m", input_tokens=1)
+        answer = ask(shipped(), "throughput", asked)
+        assert degrees(answer) == {"pipeline": 2}
+        # GPU-Benchmarks-on-LLM-Inference: 19.06 tokens/s, layers split over two RTX 4090.
+        low, high = (1 / answer["time_per_output_token_seconds"][end] for end in ("high", "low"))
+        assert low < 19.06 < high
+
+    def test_its_cache_is_of_16_bits_also_where_the_device_multiplies_in_32(self):
+        answer = ask(shipped(), "memory", served("llama-3.1-8b", "p40"))
+        assert filled(answer)["/workload/kv_cache_precision"] == "fp16"
+
+
 class TestCacheFormat:
     CONFIG = json.loads((CONFIGS / "meta-llama--Meta-Llama-3.1-8B.json").read_text(encoding="utf-8"))
 

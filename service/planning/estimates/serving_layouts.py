@@ -46,7 +46,10 @@ def choose_serving_layout(case: InferenceCase, levels: ServiceLevels | None) -> 
 def list_serving_layouts(case: InferenceCase) -> list[Parallelism]:
     """Returns the layouts of the cluster, smallest replica first, data-parallel attention last."""
     devices, per_node = case.cluster.accelerator_count, case.cluster.accelerators_per_node
-    layouts = list_inference_layouts(case.profile, devices=devices, per_node=per_node)
+    rules = case.workload.rules
+    layouts = list_inference_layouts(case.profile, rules, devices=devices, per_node=per_node)
+    if rules.splits_layers:
+        return layouts
     return [*layouts, *_list_expert_layouts(case.profile, devices, per_node)]
 
 

@@ -14,6 +14,7 @@ from service.planning.memory.serving import estimate_inference_memory
 from service.planning.memory.training import estimate_training_memory
 from service.planning.models.profile import ModelProfile
 from service.planning.parallelism import Parallelism, Sharding, list_divisors
+from service.planning.software.engines import EngineRules
 from service.planning.software.frameworks import LAYOUTS, Framework, FrameworkLayouts
 from service.planning.software.overhead import NO_OVERHEAD, DeviceOverhead
 from service.planning.workload import InferenceWorkload, TrainingWorkload
@@ -113,11 +114,14 @@ def select_training_layout(
     )
 
 
-def list_inference_layouts(profile: ModelProfile, *, devices: int, per_node: int) -> list[Parallelism]:
+def list_inference_layouts(
+    profile: ModelProfile, rules: EngineRules, *, devices: int, per_node: int
+) -> list[Parallelism]:
     """Returns replicas of every size, repeated over the cluster, smallest first."""
+    widest = 1 if rules.splits_layers else per_node
     return [
         Parallelism(tensor=tensor, pipeline=pipeline, data=devices // (tensor * pipeline))
-        for tensor, pipeline in _list_profile_splits(profile, devices, per_node)
+        for tensor, pipeline in _list_profile_splits(profile, devices, widest)
     ]
 
 
@@ -143,5 +147,5 @@ def select_inference_layout(
         # Memory of an engine outside its share does not count against it.
         return memory.total_bytes - compute_usable_bytes(memory, workload, usable_bytes) + usable_bytes
 
-    layouts = list_inference_layouts(profile, devices=devices, per_node=per_node)
+    layouts = list_inference_layouts(profile, workload.rules, devices=devices, per_node=per_node)
     return _find_first_fitting(iter(layouts), compute_used_bytes, usable_bytes, devices)

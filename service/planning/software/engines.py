@@ -48,6 +48,31 @@ def resolve_engine_name(text: str) -> EngineName | None:
     return next((name for name in EngineName if name.value == word), None)
 
 
+_LLAMA_CPP_DEVICES = {
+    "apple": "Apple silicon",
+    "cpu": "a processor",
+    "rdna-3.5": "a GPU that shares the memory of its processor",
+    "jetson-orin": "a Jetson Orin",
+    "jetson-agx-orin": "a Jetson Orin",
+    "pascal": "a device that is older than the kernels of vLLM",
+    "vega": "a device that is older than the kernels of vLLM",
+    "mi100": "a device that is older than the kernels of vLLM",
+}
+"""Devices that are served by llama.cpp, by the beginning of their generation or id. The installation guide of
+vLLM starts at compute capability 7.0 and at gfx90a, and names community plugins for Apple silicon. vLLM or a
+plugin of it serves TPU (tpu-inference), Trainium and Inferentia (vllm-neuron), Gaudi (vllm-gaudi), Ascend
+(vllm-ascend), Arc and Radeon cards, and NVIDIA's containers of vLLM run on GB10 and Jetson Thor."""
+
+
+def describe_llama_cpp_device(device: str, generation: str) -> str | None:
+    """Returns the kind of a device on which teams serve by llama.cpp; None for one that vLLM serves."""
+    names = (f"{generation}-", f"{device}-")
+    for start, kind in _LLAMA_CPP_DEVICES.items():
+        if any(name.startswith(f"{start}-") for name in names):
+            return kind
+    return None
+
+
 class MemoryReservation(StrEnum):
     """Memory that the memory fraction refers to, and that it has to hold."""
 
@@ -147,6 +172,8 @@ class EngineRules(NamedTuple):
     native_attention: bool = True
     """True if prompts are attended by kernels for the device's own instructions, such as FlashAttention-3 on
     Hopper; else by FlashAttention-2."""
+    splits_layers: bool = False
+    """True if devices of a replica hold whole layers by default, and pass one after the other."""
     static_batches: bool = False
     """True if a batch is served until its last request ends."""
     small_batches_on: tuple[str, ...] = ()
@@ -312,6 +339,8 @@ def _build_rules(name: EngineName | None, version: str | None) -> EngineRules:
                 logit_bytes=4,
                 native_attention=False,
                 scores_kept=_has_stored_scores(version),
+                # --split-mode layer.
+                splits_layers=True,
             )
         case EngineName.TRANSFORMERS:
             return EngineRules(
