@@ -10,6 +10,7 @@ from service.formats.huggingface.families import NOT_IMPORTED
 from service.planning.errors import PlanningError
 from service.planning.models.layers import MixtureOfExperts
 from service.planning.models.profile import build_profile
+from tests.asking import shipped
 
 ORACLES = Path(__file__).parents[1] / "oracles"
 COUNTED = json.loads((ORACLES / "parameter_counts.json").read_text())["cases"]
@@ -205,6 +206,13 @@ def test_a_shared_layer_works_again_but_is_stored_once():
     shared, apart = build_profile(architecture), build_profile(again)
     assert shared.matmul_flops_per_token == apart.matmul_flops_per_token
     assert shared.parameter_count < apart.parameter_count
+
+
+def test_a_scorer_that_layers_share_is_stored_once():
+    own, shared = (shipped().models[name].profile for name in ("glm-5.1", "glm-5.2"))
+    # The hub counts 753,864,139,008 parameters of GLM 5 and 753,329,940,480 of GLM 5.2.
+    assert own.parameter_count - shared.parameter_count == 753_864_139_008 - 753_329_940_480
+    assert {work.attended_tokens for work in shared.attention} == {2048}
 
 
 def test_equal_layers_are_one_block():

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from service.planning.hardware.storage import GGUF_FORMATS
 from service.planning.memory.holdings import count_device_parameters, count_stage_parameters
 from service.planning.memory.tables import count_fullest_tables, count_table_parameters
 from service.planning.models.architecture import Architecture, ModelInputShape
@@ -106,3 +107,11 @@ class TestMemory:
         assert held[0] == held[1]
         assert held[0].tables == ROWS[0] * 128
         assert count_device_parameters(held[0], layouts[0]) < 5e6
+
+
+def test_a_table_that_a_decoder_looks_up_is_stored_like_its_tokens_and_not_multiplied():
+    profile = shipped().models["gemma-4-e2b"].profile
+    stored = profile.weights.get_stored_weights(GGUF_FORMATS["gguf_q4_k_m"])
+    # 262,144 rows: inputs of 35 layers of 256 in blocks of 4.5 bits, and tokens, which are the head, of 6.5625.
+    assert stored.table_split == 262_144 * (35 * 256 * 4.5 + 1536 * 6.5625) / 8
+    assert not profile.unmodelled_kinds

@@ -124,7 +124,12 @@ _SHARED = ExpertLayout(
     layers=build_sparse_after_dense("first_k_dense_replace"), shared_count="n_shared_experts"
 )
 _DEEPSEEK = DecoderFamily(attention=mixers.build_latent_attention, experts=_SHARED, bias=False)
-_SPARSE = DecoderFamily(attention=mixers.build_indexed_attention, experts=_SHARED, bias=False)
+_SPARSE = DecoderFamily(
+    attention=mixers.build_indexed_attention,
+    kinds=patterns.list_scorer_kinds,
+    experts=_SHARED,
+    bias=False,
+)
 _GEMMA_2 = DecoderFamily(kinds=build_periodic_kinds("sliding_window_pattern", 2), block=AROUND)
 _QWEN_NEXT = AttentionOptions(norm="head", gate="element", gate_bias="attention_bias")
 _GPT_2 = DecoderFamily(

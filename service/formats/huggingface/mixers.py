@@ -48,14 +48,13 @@ def build_latent_attention(reader: ConfigReader, family: DecoderFamily, kind: st
 
 
 def build_indexed_attention(reader: ConfigReader, family: DecoderFamily, kind: str) -> Layers:
-    """Latent attention over the tokens that a small scorer picks."""
-    if reader.read_value("index_topk_freq") not in (None, 1) or reader.has_value("index_topk_pattern"):
+    """Latent attention over the tokens that a small scorer picks, its own or that of an earlier layer."""
+    spread = reader.read_value("index_topk_freq") not in (None, 1) or reader.has_value("index_topk_pattern")
+    if spread and not reader.has_value("indexer_types"):
         raise PlanningError(
-            "CONFIG_FIELD_UNSUPPORTED", "/index_topk_freq", "scorers shared between layers are not known here"
-        )
-    if "shared" in (reader.read_words("indexer_types", reader.read_depth("num_hidden_layers")) or ()):
-        raise PlanningError(
-            "CONFIG_FIELD_UNSUPPORTED", "/indexer_types", "scorers shared between layers are not known here"
+            "CONFIG_FIELD_UNSUPPORTED",
+            "/index_topk_freq",
+            "scorers are shared by layers that indexer_types does not name",
         )
     (plain,) = build_latent_attention(reader, family, kind)
     if not isinstance(plain, LatentAttention) or plain.query_rank is None:
@@ -69,8 +68,8 @@ def build_indexed_attention(reader: ConfigReader, family: DecoderFamily, kind: s
             rotary_head_size=plain.rotary_head_size,
             plain_head_size=plain.plain_head_size,
             value_head_size=plain.value_head_size,
-            index_heads=reader.read_size("index_n_heads"),
-            index_head_size=reader.read_size("index_head_dim"),
+            index_heads=None if kind == "shared" else reader.read_size("index_n_heads"),
+            index_head_size=None if kind == "shared" else reader.read_size("index_head_dim"),
             index_tokens=reader.read_size("index_topk"),
             bias=plain.bias,
         ),

@@ -264,6 +264,12 @@ def list_dots_kinds(reader: ConfigReader, depth: int) -> list[str]:
     ]
 
 
+def list_scorer_kinds(reader: ConfigReader, depth: int) -> list[str]:
+    """Sparse attention: layers that take the tokens of an earlier layer's scorer are called shared."""
+    named = reader.read_words("indexer_types", depth) or ["full"] * depth
+    return ["shared" if name == "shared" else "full" for name in named]
+
+
 def list_chunk_kinds(reader: ConfigReader, depth: int) -> list[str]:
     """Llama 4: chunks wherever positions rotate, which ``no_rope_layers`` marks with 1."""
     named = read_layer_kinds(reader, depth)

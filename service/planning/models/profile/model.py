@@ -39,7 +39,11 @@ from service.planning.models.profile.iteration import IterationElements, iterati
 from service.planning.models.profile.layer_operators import OperatorCatalog
 from service.planning.models.profile.limits import check_depth, check_layers, check_parameters, check_written
 from service.planning.models.profile.runs import RunningSums, running_sums
-from service.planning.models.profile.weights import WeightInventory, weight_inventory
+from service.planning.models.profile.weights import (
+    WeightInventory,
+    list_lookup_tables,
+    weight_inventory,
+)
 
 
 class BlockProfile(NamedTuple):
@@ -386,7 +390,10 @@ def _build_attention_work(parts: _ModelParts) -> tuple[AttentionWork, ...]:
 
 
 def _list_unmodelled_kinds(parts: _ModelParts) -> frozenset[str]:
-    unmodelled = {layer.kind for layer in parts.layers if layer.kind not in MODELLED_KINDS}
+    known = {layer for block in list_lookup_tables(parts.architecture, parts.loose) for layer in block.layers}
+    unmodelled = {
+        layer.kind for layer in parts.layers if layer.kind not in MODELLED_KINDS and layer not in known
+    }
     inputs = parts.architecture.inputs
     return frozenset(unmodelled | {item.kind for item in inputs if item.kind not in MODELLED_INPUTS})
 

@@ -8,7 +8,13 @@ from typing import NamedTuple
 
 from service.planning.hardware.storage import MatrixPath, MatrixScheme, ModelFacts, WeightFormat
 from service.planning.models.architecture import Architecture, LayerBlock
-from service.planning.models.layers import Attention, LayerTensor, MixtureOfExperts, TensorSplit
+from service.planning.models.layers import (
+    Attention,
+    EmbeddingTable,
+    LayerTensor,
+    MixtureOfExperts,
+    TensorSplit,
+)
 
 
 class WeightMatrix(NamedTuple):
@@ -69,6 +75,8 @@ class WeightInventory:
     vectors_expert: float = 0.0
     table_rows: int = 0
     table_size: int = 0
+    lookups: tuple[tuple[int, int], ...] = ()
+    """Widths and rows of other tables that a model of tokens looks up, such as inputs of single layers."""
     table_whole: float = 0.0
     """Elements of position and type tables and of norms over them."""
     heads: tuple[tuple[int, int], ...] = ()
@@ -107,8 +115,11 @@ class WeightInventory:
         table = weight_format.table(self.facts, self.table_size)
         head = weight_format.head(self.facts, self.table_size)
         tied = table.compute_bytes(*self.tied) if self.tied else 0.0
+        tables = table.compute_bytes(self.table_size, self.table_rows) if self.table_rows else 0.0
+        untied = self.facts._replace(tied=False)
+        tables += sum(weight_format.table(untied, size).compute_bytes(size, n) for size, n in self.lookups)
         return StoredWeights(
-            table_split=table.compute_bytes(self.table_size, self.table_rows) if self.table_rows else 0.0,
+            table_split=tables,
             table_whole=self.table_whole * wide,
             head_split=sum(head.compute_bytes(*shape) for shape in self.heads) + self.head_split * wide,
             head_whole=self.head_whole * wide,
@@ -289,7 +300,7 @@ def _list_own_heads(architecture: Architecture) -> tuple[tuple[int, int], ...]:
     )
 
 
-def _count_outside(architecture: Architecture, loose: Iterable[LayerBlock]) -> _SplitSizes:
+def _count_outside(architecture: Architecture, loose: tuple[LayerBlock, ...]) -> _SplitSizes:
     """Returns the elements of other tensors of heads and of the layers outside blocks."""
     outer = _SplitSizes()
     for head in architecture.heads:
@@ -297,10 +308,24 @@ def _count_outside(architecture: Architecture, loose: Iterable[LayerBlock]) -> _
             is_tied = head.kind in architecture.tied
             if tensor.name != "weight" or not (is_tied or head.kind == "language_model"):
                 outer.add(tensor.split, tensor.size)
+    tables = list(map(id, list_lookup_tables(architecture, loose)))
     for block in loose:
+        if id(block) in tables:
+            continue
         for tensor, count in block.list_tensors():
             outer.add(tensor.split, float(tensor.size * count * block.count))
     return outer
+
+
+def list_lookup_tables(architecture: Architecture, loose: Iterable[LayerBlock]) -> Iterator[LayerBlock]:
+    """Yields the tables outside blocks that a language model looks up, such as inputs of single layers.
+
+    They are no more multiplied than the table of tokens.
+    """
+    if any(head.kind == "language_model" for head in architecture.heads):
+        for block in loose:
+            if all(isinstance(layer, EmbeddingTable) for layer in block.layers):
+                yield block
 
 
 def _build_facts(deep: tuple[LayerBlock, ...], *, tied: bool) -> ModelFacts:
@@ -331,6 +356,12 @@ def weight_inventory(
         vectors_expert=vectors.expert,
         table_rows=table.vocabulary_size if table else 0,
         table_size=table.size if table else 0,
+        lookups=tuple(
+            (layer.size, layer.rows * layer.count * block.count)
+            for block in list_lookup_tables(architecture, loose)
+            for layer in block.layers
+            if isinstance(layer, EmbeddingTable)
+        ),
         table_whole=float(sum(t.size for t in table.list_tensors() if t.name != "tokens")) if table else 0.0,
         heads=_list_own_heads(architecture),
         head_split=outer.split,
