@@ -65,7 +65,9 @@ def _shorten_citation(citation: str) -> str:
 
 
 def _build_source(kind: SourceKind, row: RowDocument) -> EstimateSource:
-    cited = dict.fromkeys(f"{_shorten_citation(s['citation'])}, {s['as_of']}" for s in row["sources"])
+    # No figure follows from the source of a name.
+    told = [source for source in row["sources"] if source["pointers"] != ["/aliases"]]
+    cited = dict.fromkeys(f"{_shorten_citation(s['citation'])}, {s['as_of']}" for s in told)
     shown = "; ".join(list(cited)[:_CITATIONS_SHOWN])
     if len(cited) > _CITATIONS_SHOWN:
         shown += f"; and {len(cited) - _CITATIONS_SHOWN} more"

@@ -29,7 +29,7 @@ ResourceId = Annotated[
 CatalogName = Annotated[
     str,
     Field(
-        pattern=r"^[A-Za-z0-9][A-Za-z0-9 ._/+()-]{0,199}$",
+        pattern=r"^[A-Za-z0-9][A-Za-z0-9 ._/+():-]{0,199}$",
         max_length=200,
         description="The id of a catalog row, or one of its aliases. Case does not matter.",
     ),

@@ -112,6 +112,6 @@ class TestMemory:
 def test_a_table_that_a_decoder_looks_up_is_stored_like_its_tokens_and_not_multiplied():
     profile = shipped().models["gemma-4-e2b"].profile
     stored = profile.weights.get_stored_weights(GGUF_FORMATS["gguf_q4_k_m"])
-    # 262,144 rows: inputs of 35 layers of 256 in blocks of 4.5 bits, and tokens, which are the head, of 6.5625.
+    # 262,144 rows: inputs of 35 layers of 256 at 4.5 bits; tokens, which are the head, at 6.5625.
     assert stored.table_split == 262_144 * (35 * 256 * 4.5 + 1536 * 6.5625) / 8
     assert not profile.unmodelled_kinds

@@ -208,6 +208,11 @@ class TestQuantisedSiblings:
         assert abs(weigh(answer) - size) <= tolerance
         assert codes(answer["warnings"]) == {"FORMAT_FROM_NAME"}
 
+    def test_a_tag_of_ollama_is_a_name_of_the_wire(self):
+        # 8.03 billion parameters of 8.5 bits, without the table of tokens, which stays on the host.
+        expected = (8.03e9 - 128_256 * 4096) * 8.5 / 8
+        assert abs(weigh(served("llama3.1:8b-instruct-q8_0")) - expected) < 0.01e9
+
     def test_it_shares_the_profile_of_its_row(self):
         model, base = shipped().models["Qwen/Qwen3-8B-FP8"], shipped().models["qwen3-8b"]
         assert model.profile is base.profile
