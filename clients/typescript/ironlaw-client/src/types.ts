@@ -5035,12 +5035,13 @@ export interface InferenceWorkloadInput {
     /**
      * Width of the weights, without scales. Below 16 bit only matrices inside blocks are narrow. Defaults
      * to the format of the checkpoint if the model's configuration has a `quantization_config`, else to
-     * bf16, on an accelerator without a bf16 rate to fp16, then to fp32.
+     * bf16, on an accelerator without a bf16 rate to fp16, then to fp32. llama.cpp loads gguf_q4_k_m by
+     * default, or the mxfp4 of the checkpoint.
      */
     weight_precision?: WeightPrecision;
     /**
      * The serving engine. Defaults to the newest vllm for a model that generates tokens, and to llama.cpp
-     * for its formats.
+     * for its formats and on devices that are served by it, such as Apple silicon and processors.
      */
     engine?: ServingEngineInput;
     /** Limits of a request. Without them there is no goodput. */
