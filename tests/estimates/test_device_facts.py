@@ -46,7 +46,8 @@ def test_a_card_without_fast_16_bit_units_widens_narrow_weights_to_fp32(accelera
 )
 def test_a_mac_gives_a_process_what_metal_recommends(smaller, larger, fits):
     """Llama 3.1 8B has 16.1 GB of weights: two thirds of 16 GiB are 11.5 GB, of 32 GiB 22.9 GB."""
-    asked = [{**question("llama-3.1-8b", name), "workload": SERVED} for name in (smaller, larger)]
+    wide = SERVED | {"weight_precision": "fp16"}
+    asked = [{**question("llama-3.1-8b", name), "workload": wide} for name in (smaller, larger)]
     answers = [ask(shipped(), "memory", each) for each in asked]
     assert tuple(answer["fits"] for answer in answers) == fits
     assert answers[1]["capacity_bytes"] > 1.9 * answers[0]["capacity_bytes"]

@@ -26,7 +26,7 @@ def filled(answer):
 @pytest.mark.parametrize("accelerator", KNOWN, ids=lambda each: each.id)
 def test_a_stream_of_tokens_reads_weights_at_the_bandwidth_of_the_device(accelerator):
     asked = question("qwen3-4b", accelerator.id)
-    load = {"kind": "inference", "input_tokens": 128, "output_tokens": 128}
+    load = {"kind": "inference", "input_tokens": 128, "output_tokens": 128, "engine": {"name": "vllm"}}
     answer = ask(shipped(), "throughput", {**asked, "workload": load})
     width = {"fp32": 4.0}.get(filled(answer)["/workload/weight_precision"], 2.0)
     read = width * 4.0e9 / answer["time_per_output_token_seconds"]["value"]
