@@ -22,7 +22,7 @@ pytestmark = [
     pytest.mark.skipif(not (GIT and (ROOT / ".git").exists()), reason="older versions are in the history"),
 ]
 
-OLDER = ["0029", "0030"]
+OLDER = ["0030", "0031"]
 """Before the newest migration, and before none."""
 CALLERS, BESIDE_SECONDS, START_SECONDS = 2, 2.0, 120.0
 
