@@ -30,7 +30,7 @@ from service.catalog.transactions import CatalogTransactions
 from service.evidence.snapshot import SnapshotStore, build_shipped_snapshot
 from service.kit import logs
 from service.kit.clock import now
-from service.kit.database.engine import Database
+from service.kit.database.engine import Database, Writer
 from service.kit.http.outbound import OutboundClient
 from service.kit.http.pages import PageTokens
 from service.kit.jobs.kinds import CompletedJob, RunnableJobType
@@ -180,25 +180,30 @@ def store_quote(database: Database, asker: str = "token:bob@example.com") -> dic
 def store_approval(database: Database, approver: str = "token:erin@example.com") -> dict[str, Any]:
     """An approval of the default tenant that waits for ``approver``."""
     quote = store_quote(database)
-    policy = json.loads(json.dumps(EXAMPLES["create_approval_policy"]))
-    policy["steps"][0]["approvers"].append(approver)
-    policy["id"] = uuid4().hex
     asker = Principal(PrincipalKind.TOKEN, "bob@example.com", LOCAL.tenant_id, frozenset())
     with database.open_writer() as session:
-        body = ApprovalPolicyRequest.model_validate_json(json.dumps(policy))
-        policies.create_policy(session, LOCAL, body)
+        _store_policy(session, approver)
         snapshot = build_shipped_snapshot()
         asked = approvals.submit_quote(session, asker, quote["id"], quote["content_digest"], snapshot)
     assert asked.body
     return dict(asked.body)
 
 
+def _store_policy(session: Writer, approver: str) -> str:
+    policy = json.loads(json.dumps(EXAMPLES["create_approval_policy"]))
+    policy["steps"][0]["approvers"].append(approver)
+    policy["id"] = uuid4().hex
+    body = ApprovalPolicyRequest.model_validate_json(json.dumps(policy))
+    policies.create_policy(session, LOCAL, body)
+    return body.id
+
+
 def store_policy_change(database: Database, approver: str = "token:erin@example.com") -> str:
     """A change of a policy of the default tenant that waits for ``approver``; its id."""
     store_approval(database, approver)
     with database.open_writer() as session:
-        (first, *_) = policies.list_policies(session, LOCAL.tenant_id)
-        return policies.delete_policy(session, LOCAL, first.body.id, "*").resource.rpartition("/")[2]
+        changed = _store_policy(session, approver)
+        return policies.delete_policy(session, LOCAL, changed, "*").resource.rpartition("/")[2]
 
 
 def store_link(database: Database) -> str:

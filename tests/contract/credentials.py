@@ -43,10 +43,10 @@ def prepare_node(client, headers, base=""):
     return node_id
 
 
-def lease_of(client, headers, database, base=""):
-    """Have a node claim the run whose id the examples name; the id."""
+def lease_of(client, headers, database, base="", *, run_id=EXAMPLE_IDS["leases"], tenant="default"):
+    """Have a node of a tenant claim a run; the id, which the examples name."""
     prepare_node(client, headers, base)
-    add_run(database, EXAMPLE_IDS["leases"])
+    add_run(database, run_id, tenant=tenant)
     claimed = client.request("POST", f"{base}/v1/leases:claim", json=EXAMPLES["claim_lease"], headers=headers)
     assert claimed.status_code == 200, claimed.text
     return claimed.json()["id"]
