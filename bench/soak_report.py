@@ -1,6 +1,7 @@
 """The page of `make soak`, from its records."""
 
 import json
+import re
 import statistics
 from collections import Counter, defaultdict
 from collections.abc import Iterable
@@ -15,6 +16,8 @@ WARM_SHARE = 0.1
 AFTER_SECONDS = 5.0
 SHED = ("429", "503")
 UNANSWERED = "no answer"
+_LEFT_OUT = re.compile(r" \((\d+) times more since the last warning\)")
+_ID = re.compile(r"\b[0-9a-f]{32}\b")
 HEAD = """\
 # Soak
 
@@ -65,8 +68,21 @@ def _describe_run(lines: list[Line]) -> list[str]:
     if _find(lines, "overload"):
         parts += _describe_overload(lines, begun)
     for said in _find(lines, "log"):
-        parts.append(f"Warnings and errors of the log: {_format_counts(said['warnings']) or 'none'}.\n")
+        warnings = _count_warnings(said["warnings"])
+        parts.append("Warnings and errors of the log:\n" if warnings else "The log has no warnings.\n")
+        if warnings:
+            parts.append(_format_table(("message", "times"), list(warnings.most_common())))
     return parts
+
+
+def _count_warnings(logged: dict[str, int]) -> Counter[str]:
+    """Counts the first lines of messages, with the times that a message says it was left out."""
+    counts: Counter[str] = Counter()
+    for text, number in logged.items():
+        first = text.partition("\n")[0]
+        left_out = sum(map(int, _LEFT_OUT.findall(first)))
+        counts[_ID.sub("…", _LEFT_OUT.sub("", first))] += number * (1 + left_out)
+    return counts
 
 
 def _find(lines: Iterable[Line], kind: str) -> list[Line]:

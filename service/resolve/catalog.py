@@ -35,6 +35,8 @@ class KnownModel:
     context_tokens: int | None
     source: EstimateSource
     quantization_config: Mapping[str, Any] | None = None
+    is_wide: bool = False
+    """True if its name states weights of 16 bits."""
 
     @cached_property
     def profile(self) -> ModelProfile:
@@ -56,7 +58,7 @@ class KnownModel:
         published = self.quantization_config or {}
         if published.get("quant_method") == "mxfp4" and (quantization_config or {}).get("file_type"):
             quantization_config = {"quant_method": "gguf", "file_type": "mxfp4_moe"}
-        stored = replace(self, quantization_config=quantization_config)
+        stored = replace(self, quantization_config=quantization_config, is_wide=quantization_config is None)
         # A profile takes as long as many answers do.
         vars(stored)["profile"] = self.profile
         return stored

@@ -24,6 +24,8 @@ class ResolvedModel(NamedTuple):
     """JSON Pointer of the member of the question that states it."""
     unreadable: PlanningError | None = None
     """Error that the configuration raised if its stored format cannot be read."""
+    is_wide: bool = False
+    """True if the name of the model states weights of 16 bits."""
 
 
 def resolve_model(reference: ModelReference, catalog: CatalogView, notes: AnswerNotes) -> ResolvedModel:
@@ -32,7 +34,9 @@ def resolve_model(reference: ModelReference, catalog: CatalogView, notes: Answer
         case CatalogModel(id=name):
             known = resolve_row(catalog.models, name, "/model/id", notes)
             notes.cite(known.source, "/model")
-            return ResolvedModel(known.profile, known.context_tokens, known.stored, "/model/id")
+            return ResolvedModel(
+                known.profile, known.context_tokens, known.stored, "/model/id", is_wide=known.is_wide
+            )
         case HuggingFaceModel(config=config):
             try:
                 imported = import_config(config)

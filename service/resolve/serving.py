@@ -45,6 +45,7 @@ BATCHED_TOKENS = 8192
 """Default for the most tokens of one iteration."""
 
 
+WIDE_LLAMA_CPP_FORMAT = "gguf_f16"
 LLAMA_CPP_FORMAT = "gguf_q4_k_m"
 """File that llama.cpp downloads of a repository without a file type (``--hf-repo``)."""
 _PLAIN_CHOICES = (NumberFormat.BF16, NumberFormat.FP16, NumberFormat.FP32)
@@ -106,9 +107,12 @@ def _select_open_format(
     if rules.name is EngineName.LLAMA_CPP and (
         published is None or published.name not in (*GGUF_FORMATS, "mxfp4")
     ):
-        stored = GGUF_FORMATS[LLAMA_CPP_FORMAT]
-        detail = "the file that llama.cpp downloads where none is named (--hf-repo)"
-        notes.fill("/workload/weight_format", stored.name, "engine", detail)
+        stored = GGUF_FORMATS[WIDE_LLAMA_CPP_FORMAT if model.is_wide else LLAMA_CPP_FORMAT]
+        if model.is_wide:
+            notes.fill("/workload/weight_format", stored.name, "published", "the width that the name states")
+        else:
+            detail = "the file that llama.cpp downloads where none is named (--hf-repo)"
+            notes.fill("/workload/weight_format", stored.name, "engine", detail)
         if published is not None:
             detail = f"llama.cpp reads no weights in {published.name}: the answer holds for {stored.name}"
             notes.warn("CHECKPOINT_FORMAT_NOT_USED", model.stored_pointer, detail)

@@ -224,6 +224,11 @@ class TestLlamaCpp:
         # The file of bartowski has 4.92 GB.
         assert answer["stored_weight_bytes"] == pytest.approx(4.92e9, rel=0.01)
 
+    def test_it_loads_the_width_that_a_name_states(self):
+        answer = ask(shipped(), "memory", served("Qwen/Qwen3-8B-BF16", "apple-m4-max-64gb"))
+        pointer = "/workload/weight_format"
+        assert (filled(answer)[pointer], rule(answer, pointer)) == ("gguf_f16", "published")
+
     def test_it_keeps_published_blocks_and_reads_no_other_format(self):
         kept = ask(shipped(), "memory", served("gpt-oss-120b", "apple-m3-ultra-512gb"))
         assert filled(kept)["/workload/weight_precision"] == "mxfp4"
