@@ -97,17 +97,36 @@ def test_a_request_that_stops_waiting_keeps_no_place():
             await limit.acquire("a", 0.001)
         given = asyncio.create_task(limit.acquire("a", PATIENCE))
         await asyncio.sleep(0)
-        limit.release()  # gives the place to the task that is cancelled in the same turn of the loop
+        limit.release("a")  # gives the place to the task that is cancelled in the same turn of the loop
         given.cancel()
         await asyncio.gather(given, return_exceptions=True)
         await limit.acquire("b", PATIENCE)
         later = asyncio.create_task(limit.acquire("c", PATIENCE))
         await asyncio.sleep(0)
         assert not later.done(), "there is still one place"
-        limit.release()
+        limit.release("b")
         await later
 
     asyncio.run(asyncio.wait_for(check(), PATIENCE))
+
+
+def test_slow_requests_of_a_tenant_leave_places_to_others():
+    async def check():
+        limit = ConcurrencyLimit("reads", 8)
+        greedy = [asyncio.create_task(limit.acquire("a", PATIENCE)) for _ in range(8)]
+        await asyncio.sleep(0)
+        assert [task.done() for task in greedy] == [True] * 6 + [False] * 2
+        for _ in range(2):
+            with pytest.raises(StopIteration):
+                limit.acquire("b", PATIENCE).send(None)
+        limit.release("b")
+        await asyncio.sleep(0)
+        assert not greedy[6].done(), "the place is for the others"
+        limit.release("a")
+        await asyncio.wait_for(greedy[6], PATIENCE)
+        greedy[7].cancel()
+
+    asyncio.run(check())
 
 
 @pytest.fixture
@@ -144,7 +163,7 @@ def test_a_read_is_refused_in_time_and_others_go_on(reading):
             assert (refused.status_code, refused.json()["code"]) == (503, "OUT_OF_TIME")
             assert refused.headers["Retry-After"] == "1"
             assert computed.json() == "computed"
-            reads.release()
+            reads.release("")
             for _ in range(3):
                 assert (await client.get("/v1/things/read")).json() == "read"
 

@@ -7,8 +7,9 @@ fiftieth of an answer. Long work has queues of its own.
 import asyncio
 import contextlib
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
-from typing import Final
+from typing import Final, NamedTuple
 
 from fastapi import Request, Response
 from starlette.types import Scope
@@ -23,6 +24,8 @@ MOST_READS_AT_ONCE: Final = 8
 """Most threads that read. Python runs one at a time, and the event loop waits for its turn behind them."""
 MOST_WRITES_AT_ONCE: Final = 16
 """Most threads that write or wait for the database: less than half of those that the framework has."""
+SHARE_OF_A_TENANT: Final = 0.75
+"""Share of the threads that one tenant may have, so that its slow requests leave some to the others."""
 MOST_WAITING: Final = 256
 """Most requests of all tenants that wait in one queue."""
 MOST_OF_A_TENANT: Final = 128
@@ -36,12 +39,19 @@ BEGUN_AT_ONCE: Final = 16
 RouteHandler = Callable[[Request], Awaitable[Response]]
 
 
+class _Place(NamedTuple):
+    tenant_id: str
+    given: "asyncio.Future[None]"
+
+
 class ConcurrencyLimit:
     """Lets a number of requests do something at once. Its methods belong to the event loop."""
 
     def __init__(self, name: str, most_at_once: int) -> None:
         self._free = most_at_once
-        self._queue: FairQueue[asyncio.Future[None]] = FairQueue(MOST_WAITING, MOST_OF_A_TENANT)
+        self._most_of_a_tenant = max(1, int(SHARE_OF_A_TENANT * most_at_once))
+        self._running: Counter[str] = Counter()
+        self._queue: FairQueue[_Place] = FairQueue(MOST_WAITING, MOST_OF_A_TENANT)
         self._waiting = REQUESTS_WAITING.labels(name)
         self._waiting.set(0)
 
@@ -50,31 +60,39 @@ class ConcurrencyLimit:
 
         Raises :class:`QueueFullError` if too many wait, and :class:`TimeoutError` if none is free in time.
         """
-        if self._free:
+        if self._free and self._has_room(tenant_id):
             self._free -= 1
+            self._running[tenant_id] += 1
         else:
             await self._wait_for_place(tenant_id, seconds)
 
-    def release(self) -> None:
-        """Gives a place to the next request that waits."""
-        while (place := self._queue.take_next()) is not None:
-            if not place.done():
-                place.set_result(None)
-                return
+    def release(self, tenant_id: str) -> None:
+        """Gives the place of a tenant to the next request that waits."""
         self._free += 1
+        self._running[tenant_id] -= 1
+        self._running += Counter()  # forgets tenants of which nothing runs
+        while self._free and (place := self._queue.take_next(self._has_room)) is not None:
+            if not place.given.done():
+                place.given.set_result(None)
+                self._free -= 1
+                self._running[place.tenant_id] += 1
+
+    def _has_room(self, tenant_id: str) -> bool:
+        return self._running[tenant_id] < self._most_of_a_tenant
 
     async def _wait_for_place(self, tenant_id: str, seconds: float) -> None:
-        place = asyncio.get_running_loop().create_future()
+        place = _Place(tenant_id, asyncio.get_running_loop().create_future())
         displaced = self._queue.add(tenant_id, place)
-        if displaced is not None and not displaced.done():
-            displaced.set_exception(QueueFullError)
+        if displaced is not None and not displaced.given.done():
+            displaced.given.set_exception(QueueFullError)
         self._waiting.set(len(self._queue))
+        given = place.given
         try:
             async with asyncio.timeout(seconds):
-                await place
+                await given
         except BaseException:
-            if place.done() and not place.cancelled() and place.exception() is None:
-                self.release()  # it was given in the moment in which the wait ended
+            if given.done() and not given.cancelled() and given.exception() is None:
+                self.release(tenant_id)  # it was given in the moment in which the wait ended
             self._queue.discard(tenant_id, place)
             raise
         finally:
@@ -173,12 +191,13 @@ def queue_read(handle: RouteHandler) -> RouteHandler:
 
     async def wait_and_handle(request: Request) -> Response:
         reads: ConcurrencyLimit = request.app.state.request_queues.reads
+        tenant_id = _get_tenant_id(request.scope)
         with _refuse_late():
-            await reads.acquire(_get_tenant_id(request.scope), MOST_SECONDS)
+            await reads.acquire(tenant_id, MOST_SECONDS)
         try:
             return await handle(request)
         finally:
-            reads.release()
+            reads.release(tenant_id)
 
     return wait_and_handle
 
@@ -188,9 +207,10 @@ def queue_write(handle: RouteHandler) -> RouteHandler:
 
     async def wait_and_handle(request: Request) -> Response:
         writes: ConcurrencyLimit = request.app.state.request_queues.writes
+        tenant_id = _get_tenant_id(request.scope)
         try:
             with get_wait_budget().spend() as seconds:
-                await writes.acquire(_get_tenant_id(request.scope), seconds)
+                await writes.acquire(tenant_id, seconds)
         except QueueFullError:
             raise WriteTurnError("too many writers wait for the database") from None
         except TimeoutError:
@@ -198,6 +218,6 @@ def queue_write(handle: RouteHandler) -> RouteHandler:
         try:
             return await handle(request)
         finally:
-            writes.release()
+            writes.release(tenant_id)
 
     return wait_and_handle
