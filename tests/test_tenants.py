@@ -2,6 +2,7 @@
 
 import base64
 import json
+import warnings
 from datetime import UTC, datetime
 
 import pytest
@@ -18,6 +19,7 @@ from sqlalchemy import (
     select,
     update,
 )
+from sqlalchemy.exc import SAWarning
 
 from service.app import operator
 from service.app.backup import BackupRefused
@@ -92,7 +94,9 @@ def own(table):
 def found(database, text):
     """The tables that hold a text anywhere."""
     metadata = MetaData()
-    metadata.reflect(database.engine)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", ".*expression-based index", SAWarning)
+        metadata.reflect(database.engine)
     with database.engine.connect() as connection:
         return {
             table.name

@@ -6,6 +6,7 @@ are not on the wire.
 
 import gzip
 import json
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,6 +28,8 @@ _NARROWING = {
     "exclusiveMinimum": max,
 }
 """Bounds of requests, with the one of two that allows less."""
+_CHARACTERS = re.compile(r"(\[(?!\^)(?:\\.|[^\]\\])+\])")
+"""A set of characters in a pattern, but none of those that are not allowed."""
 
 ANNOUNCED = frozenset({"Benchmark (answered).work has other alternatives"})
 """Breaks that the changelog tells of: kinds of work are added (decision 94)."""
@@ -43,6 +46,21 @@ def _get_pattern(schema: dict[str, Any]) -> str | None:
     """Returns a pattern without a count that the longest text repeats: both allow the same texts."""
     pattern = schema.get("pattern")
     return None if pattern is None else relax_pattern(pattern, schema.get("maxLength"))
+
+
+def _allows_as_much(old: str | None, new: str | None) -> bool:
+    """Returns true if patterns differ at most in sets of characters, to which the new one adds some."""
+    if old is None or new is None:
+        return old == new
+    before, after = _CHARACTERS.split(old), _CHARACTERS.split(new)
+    return len(before) == len(after) and all(
+        one == other or (one[:1] == other[:1] == "[" and _list_characters(one) <= _list_characters(other))
+        for one, other in zip(before, after, strict=True)
+    )
+
+
+def _list_characters(written: str) -> set[str]:
+    return set(re.findall(written, "".join(map(chr, range(128)))))
 
 
 def _read_version(name: str) -> list[int]:
@@ -154,7 +172,7 @@ class _Comparison:
             if before and not after:
                 yield f"{where} may have any value"
             return
-        if "pattern" in new and _get_pattern(old) != _get_pattern(new):
+        if "pattern" in new and not _allows_as_much(_get_pattern(old), _get_pattern(new)):
             yield f"{where} has another pattern"
         for key, narrower in _NARROWING.items():
             if key in new and (key not in old or narrower(old[key], new[key]) != old[key]):

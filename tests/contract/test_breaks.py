@@ -209,6 +209,21 @@ def test_the_document_breaks_nothing_unannounced_since_the_last_release():
     assert set(find_breaks(read_last_release(), DOCUMENT)) == ANNOUNCED
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "breaks"),
+    [
+        ("^[a-z]{0,9}$", "^[a-z:]{0,9}$", False),
+        ("^[a-z:]{0,9}$", "^[a-z]{0,9}$", True),
+        ("^[a-z]{0,9}$", "^[a-z:]{0,8}$", True),
+        ("^[^a-z]$", "^[^a-z:]$", True),
+        ("^[a-z][0-9]$", "^[a-z0-9][0-9]$", False),
+    ],
+)
+def test_a_set_of_characters_may_have_more(old, new, breaks):
+    texts = [json.dumps(OLD).replace('"maxLength": 9', f'"pattern": {json.dumps(one)}') for one in (old, new)]
+    assert bool(find_breaks(*map(json.loads, texts))) is breaks
+
+
 def test_the_newest_release_is_compared(tmp_path, monkeypatch):
     monkeypatch.setattr("tests.contract.breaks.RELEASES", tmp_path)
     for version in ("0.9.0", "0.10.0"):
