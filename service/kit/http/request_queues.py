@@ -1,7 +1,7 @@
 """Small requests wait in queues where tenants take turns, so that one who asks too much waits for itself.
 
-Those that one tenant sends beyond what the process can answer are refused early, while a refusal costs a
-fiftieth of an answer. Long work has queues of its own.
+Those that one tenant sends beyond what the process can answer are refused before they are worked on. Long
+work has queues of its own.
 """
 
 import asyncio
@@ -29,6 +29,7 @@ SHARE_OF_A_TENANT: Final = 0.75
 MOST_WAITING: Final = 256
 """Most requests of all tenants that wait in one queue."""
 MOST_OF_A_TENANT: Final = 128
+"""Most requests of one tenant that wait in one queue."""
 MOST_SECONDS: Final = 2.0
 """Longest time that a request waits for the event loop, or to read."""
 SLICE_SECONDS: Final = 0.005
@@ -169,8 +170,8 @@ def _get_tenant_id(scope: Scope) -> str:
 
 
 @contextlib.contextmanager
-def _refuse_late() -> Iterator[None]:
-    """Raises the problems of a small request that waits in vain."""
+def _raise_problems() -> Iterator[None]:
+    """Turns the errors of a queue into the problems of a small request."""
     try:
         yield
     except QueueFullError:
@@ -182,7 +183,7 @@ def _refuse_late() -> Iterator[None]:
 async def wait_for_turn(scope: Scope) -> None:
     """Waits until a request, whose body has arrived, may use the event loop."""
     queues: RequestQueues = scope["app"].state.request_queues
-    with _refuse_late():
+    with _raise_problems():
         await queues.loop.wait_for_turn(_get_tenant_id(scope), MOST_SECONDS)
 
 
@@ -192,7 +193,7 @@ def queue_read(handle: RouteHandler) -> RouteHandler:
     async def wait_and_handle(request: Request) -> Response:
         reads: ConcurrencyLimit = request.app.state.request_queues.reads
         tenant_id = _get_tenant_id(request.scope)
-        with _refuse_late():
+        with _raise_problems():
             await reads.acquire(tenant_id, MOST_SECONDS)
         try:
             return await handle(request)
