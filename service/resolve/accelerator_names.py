@@ -16,6 +16,8 @@ _SIZE: Final = re.compile(r"[0-9]+gb?")
 _SLICE: Final = re.compile(
     rf"(?:(?:google |cloud )*tpu[-_ ]?)?({'|'.join(list_slice_families())})-([0-9]{{1,6}})", re.IGNORECASE
 )
+_MACHINE: Final = re.compile(r"\b(?:macbook[ -](?:pro|air)|mac[ -](?:studio|mini|pro)|imac)\b", re.IGNORECASE)
+"""Machines that several chips come in, whose words chips have too."""
 _FILLERS: Final = frozenset({"gpu", "gpus", "tensor", "core", "accelerator", "graphics", "card", "chip"})
 """Words of a product's full name that no part differs by."""
 
@@ -63,11 +65,16 @@ class AcceleratorRows(NamedRows[Any]):
         ]:
             return self.select(ids[-1:])
         named = self._list_ids("normal_names", normalize_name(name))
-        fitting = sorted({*named, *self.list_fitting(name)})
+        fitting = self._select_plainest(sorted({*named, *self.list_fitting(name)}))
         if fitting:
             return self.select(fitting, None if named else self._build_remark(name, fitting[0]))
         held = self._instances.get(normalize_part_name(name))
         return NoRow(self._list_family(name)) if held is None else self._select_instance(held)
+
+    def _select_plainest(self, ids: list[str]) -> list[str]:
+        """Returns the part that all others are variants of, as RTX 3090 of RTX 3090 Ti; else all."""
+        words = {row_id: set(split_words(row_id)) for row_id in ids}
+        return [one for one in ids if all(words[one] <= others for others in words.values())] or ids
 
     def _select_instance(self, held: Mapping[str, Any]) -> FoundRow[Any] | NoRow:
         if not held:
@@ -110,7 +117,7 @@ class AcceleratorRows(NamedRows[Any]):
         words = _list_telling_words(name)
         if any(_list_telling_words(whole) <= words for whole in self.entries[row_id].names):
             return None
-        detail = f"the name is incomplete and is read as {row_id}, the only row of the catalog that it fits"
+        detail = f"the name is incomplete and is read as {row_id}; a variant is named in full"
         return NameRemark("NAME_COMPLETED", detail)
 
     def list_fitting(self, name: str) -> list[str]:
@@ -143,7 +150,7 @@ class AcceleratorRows(NamedRows[Any]):
 
 
 def _list_telling_words(name: str) -> frozenset[str]:
-    return frozenset(split_words(name)) - VENDOR_WORDS - _FILLERS
+    return frozenset(split_words(_MACHINE.sub("", name))) - VENDOR_WORDS - _FILLERS
 
 
 def _tells_parts(word: str) -> bool:

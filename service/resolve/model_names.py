@@ -1,5 +1,6 @@
 """Names of models: ids, repositories of the hub, and their tuned and quantised siblings."""
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
@@ -16,6 +17,19 @@ from service.resolve.names import FoundRow, NamedRows, NameRemark, NoRow
 from service.resolve.row_layers import NamedRow, RowLayer
 
 _DENSE: Final = frozenset({"attention", "feed_forward", "normalization", "block"})
+
+_TAG: Final = re.compile(r"[^:/]+:[0-9.]+[bm](?:-[a-z0-9.]+)*", re.IGNORECASE)
+"""A tag of the Ollama library that states a size and no file type."""
+_TAGGED: Final = StoredForm(
+    "GGUF Q4_K_M", {"quant_method": "gguf", "file_type": "q4_k_m"}, is_dense_only=False
+)
+_CLOSED: Final = re.compile(
+    r"(?:[a-z]+/)?(?:(?:chat)?gpt-?(?:3\.5|4|5)|o[134](?:-|$)|claude|gemini|grok-?[3-9]|nova-)", re.IGNORECASE
+)
+_CLOSED_DETAIL: Final = (
+    "the layers of this model are not published, so that only its provider serves it;"
+    " GET /v1/token-prices lists what providers charge"
+)
 
 _TUNED: Final = NameRemark(
     "SIBLING_ASSUMED",
@@ -49,10 +63,24 @@ class ModelRows(NamedRows[Any]):
         words = frozenset(split_words(name))
         return sorted(entry.id for entry in self.entries.values() if words and words <= entry.words)
 
+    def _read(self, name: str) -> FoundRow[Any] | NoRow | None:
+        """Returns the row that has ``name`` among its names; one with a tag of Ollama as Ollama stores it."""
+        found = super()._read(name)
+        if not isinstance(found, FoundRow) or not _TAG.fullmatch(name) or not found.row.profile.generates:
+            return found
+        detail = (
+            f"the name is read as {found.id} with weights stored as {_TAGGED.name},"
+            " the usual type of the Ollama library; another one is stated by its ending"
+        )
+        stored = self._store(found.row, _TAGGED)
+        return FoundRow(found.id, stored, NameRemark("FORMAT_FROM_NAME", detail))
+
     def _interpret(self, name: str) -> FoundRow[Any] | NoRow:
         read = read_checkpoint_name(name)
         base = self._find_base(read)
         if base is None or (isinstance(base, NoRow) and not base.fitting):
+            if _CLOSED.match(name):
+                return NoRow(detail=_CLOSED_DETAIL, code="MODEL_NOT_PUBLISHED")
             return NoRow(self.list_fitting(name), read.refusal)
         if isinstance(base, NoRow):
             return base

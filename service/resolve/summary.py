@@ -8,6 +8,7 @@ from pydantic import MISSING
 
 from service.planning.errors import PlanningError
 from service.resolve.catalog import CatalogView, KnownAccelerator, KnownModel, KnownOffer, resolve_row
+from service.resolve.denoisers import build_usual_sampling
 from service.resolve.linked import count_linked_by
 from service.resolve.price_age import is_used_by_id_only
 from service.schemas.estimates import (
@@ -22,7 +23,7 @@ from service.schemas.workloads import WeightFormatName
 
 _PROMPT_TOKENS: Final = 1024
 _SEQUENCE_TOKENS: Final = 4096
-_COUNTED: Final = re.compile(r"([1-9][0-9]{0,5}) ?[xX] ?(.+)")
+_COUNTED: Final = re.compile(r"([1-9][0-9]{0,5})(?: ?[xX] ?| (?=[A-Za-z]))(.+)")
 _WIDTHS: Final = ("fp32", "fp16", "bf16", "fp8", "int8", "fp4", "int4")
 
 
@@ -119,7 +120,7 @@ def _build_serving(goal: ServingGoal, model: KnownModel) -> dict[str, Any]:
     work["input_tokens"] = prompt
     if model.profile.generates:
         work["output_tokens"] = goal.output_tokens
-    return work | _resolve_weights(goal)
+    return work | build_usual_sampling(model.source["id"]) | _resolve_weights(goal)
 
 
 def _resolve_weights(goal: ServingGoal) -> dict[str, str]:

@@ -176,6 +176,38 @@ def test_a_usual_prompt_leaves_room_for_its_answer_in_a_short_context():
     assert request["workload"]["input_tokens"] + request["workload"]["output_tokens"] == 1024
 
 
+def test_a_denoiser_is_sampled_as_its_pipeline_does_by_default():
+    told = {}
+    for model in ("flux.1-dev", "flux.1-schnell", "sdxl"):
+        answer = summarize(model, "h100-sxm")
+        work = answer["requests"]["throughput"]["workload"]
+        seconds = 1.0 / answer["speed"]["requests_per_second"]["value"]
+        told[model] = (work["diffusion"]["steps"], work["diffusion"]["guidance"], seconds)
+    assert told["flux.1-dev"][:2] == (28, "none")
+    assert told["sdxl"][:2] == (50, "classifier_free")
+    # 28 steps of 1,024 by 1,024 pixels take 3.5 to 9 s on an H100, and 4 steps a seventh of that.
+    assert 3.0 < told["flux.1-dev"][2] < 9.0
+    assert told["flux.1-dev"][2] / told["flux.1-schnell"][2] == pytest.approx(7.0, rel=0.2)
+
+
+def test_a_decoder_without_a_head_embeds_and_generates_nothing():
+    answer = summarize(
+        "qwen3-embedding-8b", "l4", goal={"kind": "serve", "input_tokens": 512, "concurrency": 32}
+    )
+    assert "users" not in answer
+    # 15.1e9 FLOP a token at 121e12 FLOP/s: 15.6 requests of 512 tokens a second at most.
+    assert 4.0 < answer["speed"]["requests_per_second"]["value"] < 15.6
+
+
+@pytest.mark.parametrize(
+    ("hardware", "accelerator_id", "count"),
+    [("8 h100-sxm", "h100-sxm", 8), ("4070 super", "rtx-4070-super", 1), ("2x 3090", "rtx-3090", 2)],
+)
+def test_a_count_may_stand_before_a_name_without_a_sign(hardware, accelerator_id, count):
+    answer = summarize("qwen3-0.6b", hardware)
+    assert (answer["accelerator_id"], answer["accelerator_count"]) == (accelerator_id, count)
+
+
 def test_training_without_a_number_of_tokens_has_a_speed_but_no_price():
     answer = summarize("llama-3.1-8b", "8xh100-sxm", goal={"kind": "train"})
     assert answer["speed"]["tokens_per_second"]["value"] > 10_000
