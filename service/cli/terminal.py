@@ -205,6 +205,9 @@ def _list_summary_notes(answer: Mapping[str, Any], sections: Iterable[str]) -> I
     ]
     if filled:
         yield f"filled in: {', '.join(filled)}"
+    if "fit" in sections:
+        for advice in answer["fit"].get("advice", ()):
+            yield f"advice {advice['detail']}"
     offer = answer["requests"].get("cost", {}).get("rental", {}).get("offer_id")
     if offer and "price" in sections:
         yield f"rented at the offer {offer}"

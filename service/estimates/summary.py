@@ -10,10 +10,10 @@ from service.estimates.utility_bill import estimate_utility_bill
 from service.planning import METHOD_VERSION
 from service.planning.errors import PlanningError
 from service.resolve.catalog import CatalogView
-from service.resolve.summary import build_questions
+from service.resolve.summary import SummaryQuestions, build_questions
 from service.schemas.answer import compute_input_digest
 from service.schemas.base import EstimateEvidence
-from service.schemas.summary import SummaryEstimate, SummaryRequest
+from service.schemas.summary import MOST_ACCELERATORS, SummaryEstimate, SummaryRequest
 
 
 class _Figure(NamedTuple):
@@ -60,6 +60,7 @@ _ESTIMATORS: Final[Mapping[str, Callable[[Any, CatalogView], Any]]] = {
     "utility_bill": estimate_utility_bill,
 }
 _SECTIONS: Final = {"throughput": "speed", "cost": "price", "utility_bill": "bill", "full_context": "users"}
+_MOST_DOUBLINGS: Final = 7
 _POINTERS: Final = (
     ("/model/id", "/model"),
     ("/model", "/model"),
@@ -90,6 +91,8 @@ def estimate_summary(question: SummaryRequest, catalog: CatalogView) -> SummaryE
         # The longest request is then that of the model, whatever the memory would hold.
         sections.get("users", {}).pop("max_sequence_length", None)
         gaps = [gap for gap in gaps if gap["pointer"] != "/users/max_sequence_length"]
+    if sections.get("fit", {}).get("fits") is False:
+        sections["fit"]["advice"] = [*answers["memory"]["advice"], *_advise_devices(asked, catalog)]
     if asked.context_tokens is not None:
         sections["users"] = {"context_tokens": asked.context_tokens} | sections.get("users", {})
     answer: Any = {
@@ -109,6 +112,23 @@ def estimate_summary(question: SummaryRequest, catalog: CatalogView) -> SummaryE
     }
     found: SummaryEstimate = answer
     return found
+
+
+def _advise_devices(asked: SummaryQuestions, catalog: CatalogView) -> Iterator[dict[str, str]]:
+    """Yields the least doubling of the accelerators on which the model fits, if there is one."""
+    for doubling in range(1, _MOST_DOUBLINGS + 1):
+        count = asked.accelerator_count << doubling
+        if count > MOST_ACCELERATORS:
+            return
+        cluster = asked.throughput.cluster.model_copy(update={"accelerator_count": count})
+        answer = estimate_memory(asked.memory.model_copy(update={"cluster": cluster}), catalog)
+        if answer.get("fits"):
+            total, usable = answer["per_device"]["total_bytes"]["value"] / 1e9, answer["usable_bytes"] / 1e9
+            detail = (
+                f"{count} x {asked.accelerator_id}: {total:.1f} GB of the {usable:.1f} GB that may be used"
+            )
+            yield {"code": "MORE_DEVICES", "detail": detail}
+            return
 
 
 def _point_into_summary(error: PlanningError) -> PlanningError:

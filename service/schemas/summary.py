@@ -10,6 +10,7 @@ from service.schemas.base import (
     AnswerWarning,
     CatalogName,
     Degree,
+    EstimateAdvice,
     EstimateDefault,
     EstimateEvidence,
     EstimateGap,
@@ -104,6 +105,9 @@ class SummaryFit(TypedDict):
     """Memory of the fullest device."""
     usable_bytes: NotRequired[Integer]
     """Memory of the device that the workload may use."""
+    advice: NotRequired[list[EstimateAdvice]]
+    """Advice of the memory estimate, and the least doubling of the accelerators with which it fits. Present
+    if it does not fit."""
 
 
 class SummaryUsers(TypedDict):

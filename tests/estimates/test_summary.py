@@ -199,6 +199,15 @@ def test_a_decoder_without_a_head_embeds_and_generates_nothing():
     assert 4.0 < answer["speed"]["requests_per_second"]["value"] < 15.6
 
 
+def test_what_does_not_fit_is_advised_the_least_doubling_with_which_it_does():
+    advised = summarize("llama-3.1-70b", "rtx-4090", goal={"kind": "serve", "context_tokens": 8192})
+    [more] = advised["fit"]["advice"]
+    assert (more["code"], more["detail"].split(":")[0]) == ("MORE_DEVICES", "8 x rtx-4090")
+    assert summarize("llama-3.1-70b", "8xrtx-4090")["fit"]["fits"]
+    assert not summarize("llama-3.1-70b", "4xrtx-4090")["fit"]["fits"]
+    assert "advice" not in summarize("qwen3-0.6b", "rtx-4090")["fit"]
+
+
 @pytest.mark.parametrize(
     ("hardware", "accelerator_id", "count"),
     [("8 h100-sxm", "h100-sxm", 8), ("4070 super", "rtx-4070-super", 1), ("2x 3090", "rtx-3090", 2)],
