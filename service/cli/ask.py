@@ -122,8 +122,16 @@ def cost(
     electricity: Annotated[
         str | None, typer.Option(help="Price of a kWh in USD, for the bill of a building.")
     ] = None,
+    tariff: Annotated[str | None, typer.Option(help="Tariff of the catalog, for the same bill.")] = None,
+    start: Annotated[
+        str | None,
+        typer.Option(help="First day, such as 2026-07-01, if prices of the tariff change in time."),
+    ] = None,
     pue: Annotated[float | None, typer.Option(help="Energy of the building over that of the IT.")] = None,
-    grid: Annotated[str | None, typer.Option(help="Grid of the catalog, for the emissions.")] = None,
+    grid: Annotated[
+        str | None,
+        typer.Option(help="Place or grid for the emissions, such as virginia, frankfurt or eu-west-1."),
+    ] = None,
     prompt: _Prompt = None,
     output: _Answer = None,
     concurrency: _Concurrency = None,
@@ -138,8 +146,8 @@ def cost(
     serving = _read_lengths(prompt, output) | {"concurrency": concurrency, "weights": weights}
     goal = _build_goal(train, serving, _read_run(sequence, tokens))
     rental = {"price_per_device_hour": _build_money(price), "offer_id": offer}
-    tariff = None if electricity is None else {"price_per_kwh": _build_money(electricity)}
-    site = _drop_absent({"pue": pue, "grid_id": grid, "electricity": tariff})
+    paid = _drop_absent({"price_per_kwh": _build_money(electricity), "tariff_id": tariff})
+    site = _drop_absent({"pue": pue, "grid_id": grid, "electricity": paid or None})
     body = {
         "model": model,
         "hardware": hardware,
@@ -147,6 +155,7 @@ def cost(
         "hours": hours,
         "rental": _drop_absent(rental) or None,
         "site": site or None,
+        "starts_at": None if start is None else f"{start}T00:00:00Z",
     }
     _answer(_drop_absent(body), ("price", "bill"), as_json=as_json, url=url)
 

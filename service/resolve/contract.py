@@ -34,8 +34,8 @@ def resolve_contract(
     tariff, source, basis, pointer = _resolve_tariff(asked, known, catalog, notes)
     zone = given.time_zone if given.time_zone is not MISSING else known.time_zone if known else None
     if zone is None:
-        detail = "a tariff is read on the local clock of the site: give its time zone"
-        raise PlanningError("TIME_ZONE_REQUIRED", "/site/time_zone", detail)
+        zone = tariff.time_zone
+        notes.fill("/site/time_zone", zone, "published", "the time zone that the tariff is written for")
     resolve_zone(zone, "/site/time_zone")
     if zone != tariff.time_zone:
         detail = (

@@ -78,6 +78,8 @@ def build_questions(question: SummaryRequest, catalog: CatalogView) -> SummaryQu
     paid |= {"rental": rental} if rental is not None else {}
     paid |= {"purchase": question.purchase} if question.purchase is not MISSING else {}
     billed = paid | ({"site": question.site} if question.site is not MISSING else {})
+    if question.starts_at is not MISSING:
+        billed["starts_at"] = question.starts_at.isoformat()
     return SummaryQuestions(
         model_id=model.source["id"],
         accelerator_id=hardware.row.accelerator.id,

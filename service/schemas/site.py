@@ -103,7 +103,7 @@ class RunSiteInput(SiteEnergyInput, SiteCarbonInput):
     electricity: ElectricityPriceInput | MISSING = MISSING
     """Price of electricity."""
     time_zone: TimeZone | MISSING = MISSING
-    """Time zone of the site, by which a tariff is applied. Required with a tariff."""
+    """Time zone of the site, by which a tariff is applied. Defaults to that of the tariff."""
     baseline_load: BaselineLoad | MISSING = MISSING
     """Load of the site's meter without the run."""
     grid_id: CatalogName | MISSING = MISSING

@@ -14,6 +14,7 @@ from service.schemas.base import (
     EstimateDefault,
     EstimateEvidence,
     EstimateGap,
+    Instant,
     Integer,
     MoneyQuantity,
     PositiveInteger,
@@ -92,6 +93,8 @@ class SummaryRequest(StrictModel):
     """Price of buying the devices."""
     site: RunSiteInput | MISSING = MISSING
     """Building that houses the run. Without it the bill has no price of electricity and no emissions."""
+    starts_at: Instant | MISSING = MISSING
+    """Start of the run, for a tariff whose prices depend on the time."""
 
 
 class SummaryFit(TypedDict):

@@ -230,10 +230,15 @@ class TestRefusals:
         asked = question(TIMED, starts_at=None)
         assert refusal(snapshot, "utility-bill", asked) == ("STARTS_AT_REQUIRED", "/starts_at")
 
-    def test_a_tariff_needs_the_clock_of_the_site(self, snapshot):
-        asked = question(ENERGY)
-        del asked["site"]["time_zone"]
-        assert refusal(snapshot, "utility-bill", asked) == ("TIME_ZONE_REQUIRED", "/site/time_zone")
+    def test_a_tariff_without_the_clock_of_the_site_is_read_by_its_own(self, snapshot):
+        asked = question(TIMED)
+        by_its_own = {
+            **asked,
+            "site": {key: asked["site"][key] for key in asked["site"] if key != "time_zone"},
+        }
+        answer = ask(snapshot, "utility-bill", by_its_own)
+        assert total(answer) == total(ask(snapshot, "utility-bill", asked))
+        assert {"/site/time_zone"} <= {default["pointer"] for default in answer["defaults"]}
         asked["site"]["time_zone"] = "Mars/Olympus"
         assert refusal(snapshot, "utility-bill", asked) == ("TIME_ZONE_UNKNOWN", "/site/time_zone")
 

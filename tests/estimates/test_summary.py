@@ -199,6 +199,20 @@ def test_a_decoder_without_a_head_embeds_and_generates_nothing():
     assert 4.0 < answer["speed"]["requests_per_second"]["value"] < 15.6
 
 
+def test_a_tariff_bills_a_summary_from_its_start_on():
+    site = {"pue": 1.2, "electricity": {"tariff_id": "pge-e20-secondary-2017"}}
+    goal = {"kind": "serve", "concurrency": 2048}
+    asked = {"goal": goal, "hours": 720.0, "site": site}
+    [gap] = [
+        gap for gap in summarize("llama-3.1-70b", "64xh100-sxm", **asked)["gaps"] if gap["pointer"] == "/bill"
+    ]
+    assert gap["code"] == "STARTS_AT_REQUIRED"
+    answer = summarize("llama-3.1-70b", "64xh100-sxm", **asked, starts_at="2026-06-01T07:00:00Z")
+    bill = answer["bill"]
+    # A steady load of 1,300 kW costs 0.155 USD a kWh in June; a smaller one bears more of the fixed charge.
+    assert 0.155 < float(bill["electricity_total"]["amount"]) / bill["facility_kwh"]["value"] < 0.18
+
+
 def test_what_does_not_fit_is_advised_the_least_doubling_with_which_it_does():
     advised = summarize("llama-3.1-70b", "rtx-4090", goal={"kind": "serve", "context_tokens": 8192})
     [more] = advised["fit"]["advice"]

@@ -74,7 +74,7 @@ def find_local_start(contract: TariffContract, starts_at: datetime | None, notes
         return LocalStart(starts_at.astimezone(zone), is_assumed=False)
     dependence = contract.time_dependence
     if dependence is TimeDependence.PRICES or contract.point.starts is not None:
-        detail = "what the tariff charges depends on when the run takes place"
+        detail = "what the tariff charges depends on when the run takes place: give its start"
         raise PlanningError("STARTS_AT_REQUIRED", "/starts_at", detail)
     if dependence is TimeDependence.PERIODS:
         detail = "charges by billing period are those of a run that begins with one, of 31 days"
