@@ -8566,7 +8566,7 @@ export interface RunSiteInput {
     carbon_intensity_kg_co2e_per_kwh?: number;
     /** Id of a grid of the catalog. */
     grid_id?: string;
-    /** Time zone of the site, by which a tariff is applied. Required with a tariff. */
+    /** Time zone of the site, by which a tariff is applied. Defaults to that of the tariff. */
     time_zone?: string;
     /** Average intensity over time, in place of the intensity of the grid. Needs `starts_at`. */
     carbon_intensity_series?: CarbonIntensitySeriesInput;
@@ -9479,6 +9479,11 @@ export interface SummaryFit {
     total_bytes?: QuantityEstimate;
     /** Memory of the device that the workload may use. */
     usable_bytes?: number;
+    /**
+     * Advice of the memory estimate, and the least doubling of the accelerators with which it fits.
+     * Present if it does not fit.
+     */
+    advice?: Array<EstimateAdvice>;
 }
 
 export type SummaryGoal = ServingGoal | TrainingGoal;
@@ -9514,6 +9519,8 @@ export interface SummaryRequest {
     purchase?: Purchase;
     /** Building that houses the run. Without it the bill has no price of electricity and no emissions. */
     site?: RunSiteInput;
+    /** Start of the run, for a tariff whose prices depend on the time. */
+    starts_at?: string;
 }
 
 /** Speed of the usual requests, or of training. Members of the other kind are absent. */

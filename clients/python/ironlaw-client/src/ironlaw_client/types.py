@@ -11481,7 +11481,7 @@ class RunSiteInput(TypedDict):
     """Id of a grid of the catalog."""
 
     time_zone: NotRequired[str]
-    """Time zone of the site, by which a tariff is applied. Required with a tariff."""
+    """Time zone of the site, by which a tariff is applied. Defaults to that of the tariff."""
 
     carbon_intensity_series: NotRequired[CarbonIntensitySeriesInput]
     """Average intensity over time, in place of the intensity of the grid. Needs `starts_at`."""
@@ -12697,6 +12697,11 @@ class SummaryFit(TypedDict):
     usable_bytes: NotRequired[int]
     """Memory of the device that the workload may use."""
 
+    advice: NotRequired[list[EstimateAdvice]]
+    """Advice of the memory estimate, and the least doubling of the accelerators with which it fits.
+    Present if it does not fit.
+    """
+
 
 SummaryGoal: TypeAlias = "ServingGoal | TrainingGoal"
 
@@ -12739,6 +12744,9 @@ class SummaryRequest(TypedDict):
 
     site: NotRequired[RunSiteInput]
     """Building that houses the run. Without it the bill has no price of electricity and no emissions."""
+
+    starts_at: NotRequired[str]
+    """Start of the run, for a tariff whose prices depend on the time."""
 
 
 class SummarySpeed(TypedDict):
