@@ -61,6 +61,9 @@ _ESTIMATORS: Final[Mapping[str, Callable[[Any, CatalogView], Any]]] = {
 }
 _SECTIONS: Final = {"throughput": "speed", "cost": "price", "utility_bill": "bill", "full_context": "users"}
 _MOST_DOUBLINGS: Final = 7
+_WRONG_NAMES: Final = frozenset({"UNKNOWN_REFERENCE", "AMBIGUOUS_REFERENCE"})
+_SHARED: Final = ("/site", "/rental", "/purchase")
+"""Members of a summary that full requests have under the same name."""
 _POINTERS: Final = (
     ("/model/id", "/model"),
     ("/model", "/model"),
@@ -72,7 +75,7 @@ _POINTERS: Final = (
 def estimate_summary(question: SummaryRequest, catalog: CatalogView) -> SummaryEstimate:
     """Answers the full requests of a summary and selects its figures.
 
-    The memory has to be known. A refusal of another request is a gap of its section.
+    The memory has to be known, and every name to stand for a row. Another refusal is a gap of its section.
     """
     asked = build_questions(question, catalog)
     requests = {name: getattr(asked, name) for name in _ESTIMATORS if getattr(asked, name) is not None}
@@ -82,7 +85,7 @@ def estimate_summary(question: SummaryRequest, catalog: CatalogView) -> SummaryE
         try:
             answers[name] = _ESTIMATORS[name](request, catalog)
         except PlanningError as error:
-            if name == "memory":
+            if name == "memory" or error.code in _WRONG_NAMES:
                 raise _point_into_summary(error) from error
             pointer = f"/{_SECTIONS[name]}"
             gaps.append({"pointer": pointer, "code": error.code, "detail": error.detail})
@@ -133,6 +136,8 @@ def _advise_devices(asked: SummaryQuestions, catalog: CatalogView) -> Iterator[d
 
 def _point_into_summary(error: PlanningError) -> PlanningError:
     """Returns the refusal of a full request with the member of the summary that it comes from."""
+    if error.pointer.startswith(_SHARED):
+        return error
     for beginning, pointer in _POINTERS:
         if error.pointer.startswith(beginning):
             return PlanningError(error.code, pointer, error.detail)

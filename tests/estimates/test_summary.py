@@ -245,6 +245,8 @@ def test_training_without_a_number_of_tokens_has_a_speed_but_no_price():
         ("qwen3-32b", "h100", {}, "AMBIGUOUS_REFERENCE", "/hardware"),
         ("qwen3-32b", "4xh100x", {}, "UNKNOWN_REFERENCE", "/hardware"),
         ("qwen4-32b", "l40s", {}, "UNKNOWN_REFERENCE", "/model"),
+        ("qwen3-0.6b", "l40s", {"site": {"grid_id": "georgia"}}, "AMBIGUOUS_REFERENCE", "/site/grid_id"),
+        ("qwen3-0.6b", "l40s", {"rental": {"offer_id": "ours"}}, "UNKNOWN_REFERENCE", "/rental/offer_id"),
         ("qwen3-32b", "999999xp5.48xlarge", {}, "TOO_MANY_ACCELERATORS", "/hardware"),
         ("qwen3-32b", "v4-9", {}, "UNKNOWN_SLICE", "/hardware"),
         ("qwen3-32b", "l40s", UNKNOWN, "UNKNOWN_FORMAT", "/goal/weights"),
