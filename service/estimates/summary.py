@@ -124,7 +124,11 @@ def _advise_devices(asked: SummaryQuestions, catalog: CatalogView) -> Iterator[d
         if count > MOST_ACCELERATORS:
             return
         cluster = asked.throughput.cluster.model_copy(update={"accelerator_count": count})
-        answer = estimate_memory(asked.memory.model_copy(update={"cluster": cluster}), catalog)
+        try:
+            answer = estimate_memory(asked.memory.model_copy(update={"cluster": cluster}), catalog)
+        except PlanningError:
+            # So many devices cannot be had, or their links are not known.
+            return
         if answer.get("fits"):
             total, usable = answer["per_device"]["total_bytes"]["value"] / 1e9, answer["usable_bytes"] / 1e9
             detail = (
