@@ -83,6 +83,39 @@ IMAGE = {**SIZES, **LABELS, "image_size": [32, 56], "patch_size": [4, 8], "num_c
 IMAGE_CLASSES = ("Model", "ForImageClassification")
 TEXT_TOWER = {**SIZES, "vocab_size": [99], "max_position_embeddings": [20], "pad_token_id": [1]}
 
+SEEING = ("ForConditionalGeneration", "Model")
+SPOKEN_TEXT = {
+    "hidden_size": [48, 96],
+    "num_attention_heads": [4],
+    "num_key_value_heads": [2, 4],
+    "num_hidden_layers": [2, 3],
+    "intermediate_size": [30, 77],
+    "vocab_size": [99],
+    "tie_word_embeddings": [False],
+}
+GLM_V_TEXT = {**SPOKEN_TEXT, "model_type": ["glm4v_text"]}
+GLM_V_TOWER = {
+    "model_type": ["glm4v_vision"],
+    "depth": [2, 3],
+    "hidden_size": [32, 64],
+    "num_heads": [4],
+    "image_size": [28, 56],
+    "patch_size": [14],
+    "spatial_merge_size": [2],
+    "out_hidden_size": [48],
+    "intermediate_size": [50],
+    "attention_bias": FLAG,
+}
+COHERE_VISION = {
+    "vision_config": [
+        {**IMAGE, "id2label": [None], "model_type": ["siglip_vision_model"], "vision_use_head": FLAG}
+    ],
+    "text_config": [
+        {**SPOKEN_TEXT, "model_type": ["cohere2"], "head_dim": [12], "tie_word_embeddings": [True]}
+    ],
+    "downsample_factor": [2],
+}
+
 FAMILIES: dict[str, Choices] = {
     "roberta": Choices("Roberta", (*TEXT_CLASSES, "ForMultipleChoice"), {**TEXT, **TIE}),
     "xlm-roberta": Choices("XLMRoberta", TEXT_CLASSES, {**TEXT, **TIE}),
@@ -275,6 +308,70 @@ FAMILIES: dict[str, Choices] = {
         },
     ),
     "siglip_vision_model": Choices("SiglipVision", ("Model",), {**IMAGE, "vision_use_head": FLAG}, 2),
+    # Drawn last, so that the cases of the others stay as they are.
+    "gte": Choices("Gte", TEXT_CLASSES[:4], {**TEXT, "type_vocab_size": [0, 2]}),
+    "jina_embeddings_v3": Choices("JinaEmbeddingsV3", TEXT_CLASSES, TEXT),
+    "glm4v": Choices("Glm4v", SEEING, {"text_config": [GLM_V_TEXT], "vision_config": [GLM_V_TOWER]}),
+    "glm46v": Choices("Glm46V", SEEING, {"text_config": [GLM_V_TEXT], "vision_config": [GLM_V_TOWER]}, 2),
+    "glm4v_moe": Choices(
+        "Glm4vMoe",
+        SEEING,
+        {
+            "text_config": [
+                {
+                    **GLM_V_TEXT,
+                    "model_type": ["glm4v_moe_text"],
+                    "attention_bias": FLAG,
+                    "moe_intermediate_size": [24],
+                    "n_routed_experts": [5],
+                    "num_experts_per_tok": [2],
+                    "n_shared_experts": [1, 2],
+                    "first_k_dense_replace": [0, 1],
+                }
+            ],
+            "vision_config": [{**GLM_V_TOWER, "model_type": ["glm4v_moe_vision"]}],
+        },
+    ),
+    "aya_vision": Choices("AyaVision", SEEING, COHERE_VISION),
+    "cohere2_vision": Choices(
+        "Cohere2Vision", SEEING, {**COHERE_VISION, "alignment_intermediate_size": [64]}
+    ),
+    "qwen2_audio": Choices(
+        "Qwen2Audio",
+        SEEING[:1],
+        {
+            "audio_config": [
+                {
+                    "model_type": ["qwen2_audio_encoder"],
+                    "d_model": [24, 48],
+                    "encoder_layers": [2, 3],
+                    "encoder_attention_heads": [4],
+                    "encoder_ffn_dim": [50],
+                    "num_mel_bins": [16],
+                    "max_source_positions": [40],
+                }
+            ],
+            "text_config": [{**SPOKEN_TEXT, "model_type": ["qwen2"]}],
+        },
+    ),
+    "voxtral": Choices(
+        "Voxtral",
+        SEEING[:1],
+        {
+            "audio_config": [
+                {
+                    "model_type": ["voxtral_encoder"],
+                    "hidden_size": [24, 48],
+                    "num_hidden_layers": [2, 3],
+                    "num_attention_heads": [4],
+                    "intermediate_size": [96, 192],
+                    "num_mel_bins": [16],
+                    "max_source_positions": [40],
+                }
+            ],
+            "text_config": [{**SPOKEN_TEXT, "model_type": ["llama"], "head_dim": [12]}],
+        },
+    ),
 }
 
 DECODER = {

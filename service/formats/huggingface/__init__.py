@@ -86,7 +86,7 @@ def _count_class_tied_parameters(config: Mapping[str, object], architecture: Arc
 
 
 def _explain_unknown_type(model_type: str, field: str) -> str:
-    missing = families.NOT_IMPORTED.get(model_type)
+    missing = {**families.NOT_IMPORTED, **multimodal.NOT_IMPORTED}.get(model_type)
     if missing:
         return f"this model_type is not imported, because it has {missing}"
     return f"this {field} is not known; known are {', '.join(sorted(FAMILIES))}"

@@ -16,6 +16,7 @@ from service.formats.huggingface.reader import (
     ConfigReader,
     build_blocks,
     build_invalid_error,
+    collapse_layer_lists,
     compute_head_size,
 )
 from service.planning.errors import PlanningError
@@ -68,16 +69,49 @@ def build_gemma_4(reader: ConfigReader, suffix: str) -> Architecture:
         parts={"ffn": mixers.build_gemma_4_feed_forward, "token_input": mixers.build_gemma_4_token_input},
         bias=False,
     )
-    layers: tuple[ModelLayer, ...] = build_layers(reader, family)
+    layers = (*_build_token_inputs(reader), *build_layers(reader, family))
+    return assemble_architecture(reader, suffix, family, layers, reader.read_size("hidden_size"))
+
+
+def _build_token_inputs(reader: ConfigReader) -> tuple[ModelLayer, ...]:
+    """The table that gives each layer an input of its own for each token, where there is one."""
     hidden, width = reader.read_size("hidden_size"), reader.read_count("hidden_size_per_layer_input")
-    if width:
-        all_layers = width * reader.read_depth("num_hidden_layers")
-        layers = (
-            EmbeddingTable(rows=reader.read_size("vocab_size_per_layer_input"), size=all_layers),
-            Linear(input_size=hidden, output_size=all_layers),
-            Normalization(size=width),
-            *layers,
-        )
+    if not width:
+        return ()
+    all_layers = width * reader.read_depth("num_hidden_layers")
+    return (
+        EmbeddingTable(rows=reader.read_size("vocab_size_per_layer_input"), size=all_layers),
+        Linear(input_size=hidden, output_size=all_layers),
+        Normalization(size=width),
+    )
+
+
+def build_hunyuan_experts(reader: ConfigReader, suffix: str, family: DecoderFamily) -> Architecture:
+    """Hunyuan with experts, whose published files state some numbers for every layer."""
+    names = ("intermediate_size", "moe_intermediate_size", "moe_topk", "num_experts", "num_shared_expert")
+    return build_architecture(collapse_layer_lists(reader, *names), suffix, family)
+
+
+def build_gemma_3n(reader: ConfigReader, suffix: str) -> Architecture:
+    """Gemma 3n: several streams of which one passes each layer, and an input of each layer's own."""
+    family = DecoderFamily(
+        heads=AttentionOptions(norm="head"),
+        attention=mixers.build_gemma_3n_attention,
+        kinds=patterns.list_gemma_3n_kinds,
+        block="updates norm laurel mixer norm norm ffn norm token_input",
+        parts={
+            "laurel": mixers.build_laurel,
+            "token_input": mixers.build_gemma_3n_token_input,
+            "updates": mixers.build_alternating_updates,
+        },
+        bias=False,
+    )
+    reader = collapse_layer_lists(reader, "intermediate_size")
+    hidden = reader.read_size("hidden_size")
+    others = reader.read_size("altup_num_inputs") - 1
+    # Matrices that make the other streams of the first, and the first of them.
+    streams = (Linear(input_size=hidden, output_size=hidden, count=others),) if others else ()
+    layers = (*_build_token_inputs(reader), *streams, *build_layers(reader, family), *streams)
     return assemble_architecture(reader, suffix, family, layers, hidden)
 
 

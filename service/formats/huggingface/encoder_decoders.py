@@ -196,7 +196,8 @@ def _build_bart(kind: BartVariant, reader: ConfigReader, suffix: str) -> Archite
 _NORM_FIRST = BartVariant(embedding_norm=False, final_norm=True, norm_first=True, position_offset=0)
 
 
-def _build_whisper(reader: ConfigReader, suffix: str) -> Architecture:
+def build_whisper_encoder(reader: ConfigReader) -> tuple[ModelInputShape, tuple[ModelLayer, ...]]:
+    """What Whisper hears, and its encoder."""
     hidden, heard = reader.read_size("d_model"), reader.read_size("max_source_positions")
     stem = (
         build_time_convolution(reader.read_size("num_mel_bins"), hidden, 3),
@@ -212,6 +213,12 @@ def _build_whisper(reader: ConfigReader, suffix: str) -> Architecture:
         build_part(*stem, over="source"),
         *_build_stack(reader, _NORM_FIRST, decodes=False, over="source", key_bias=False),
     )
+    return sound, encoder
+
+
+def _build_whisper(reader: ConfigReader, suffix: str) -> Architecture:
+    hidden = reader.read_size("d_model")
+    sound, encoder = build_whisper_encoder(reader)
     if suffix == "ForAudioClassification":
         width = reader.read_size("classifier_proj_size")
         mixed: tuple[ModelLayer, ...] = ()
@@ -285,6 +292,22 @@ def _build_t5_family(prefix: str, defaults: Mapping[str, int], *, table_in_each:
     return ModelFamily(prefix, build, _T5_CLASSES, "ForConditionalGeneration", None, defaults)
 
 
+WHISPER = {
+    "vocab_size": 51_865,
+    "num_mel_bins": 80,
+    "encoder_layers": 4,
+    "encoder_attention_heads": 6,
+    "decoder_layers": 4,
+    "decoder_attention_heads": 6,
+    "decoder_ffn_dim": 1536,
+    "encoder_ffn_dim": 1536,
+    "d_model": 384,
+    "max_source_positions": 1500,
+    "max_target_positions": 448,
+    "classifier_proj_size": 256,
+}
+"""Sizes of the configuration class of Whisper."""
+
 FAMILIES: Mapping[str, ModelFamily] = {
     "t5": _build_t5_family("T5", _T5_SIZES),
     "mt5": _build_t5_family("MT5", _MT5_SIZES),
@@ -305,19 +328,6 @@ FAMILIES: Mapping[str, ModelFamily] = {
         ("ForConditionalGeneration", "Model", "ForAudioClassification"),
         "ForConditionalGeneration",
         "max_target_positions",
-        {
-            "vocab_size": 51_865,
-            "num_mel_bins": 80,
-            "encoder_layers": 4,
-            "encoder_attention_heads": 6,
-            "decoder_layers": 4,
-            "decoder_attention_heads": 6,
-            "decoder_ffn_dim": 1536,
-            "encoder_ffn_dim": 1536,
-            "d_model": 384,
-            "max_source_positions": 1500,
-            "max_target_positions": 448,
-            "classifier_proj_size": 256,
-        },
+        WHISPER,
     ),
 }

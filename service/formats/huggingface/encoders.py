@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
@@ -30,7 +31,7 @@ from service.planning.models.architecture import (
     ModelHead,
     ModelLayer,
 )
-from service.planning.models.layers import SimpleLayer
+from service.planning.models.layers import MixtureOfExperts, SimpleLayer
 
 # Parts behind the encoder of a class, in words: transform and logits, pooler, dense, labels...
 _LABELS, _TOKEN_LABELS, _TWO, _ONE = "labels", "token labels", "two", "one"
@@ -71,6 +72,8 @@ class EncoderFamily(NamedTuple):
     shares_layers: bool = False
     gated: bool = False
     bias: bool = True
+    gate_bias: bool = True
+    """False if of a gated feed-forward only the last matrix has a bias."""
     function: str = "hidden_act"
     usual_function: str = "gelu"
 
@@ -131,6 +134,7 @@ def _build_encoder(kind: EncoderFamily, reader: ConfigReader, suffix: str) -> Ar
     hidden, heads = reader.read_size(kind.hidden), reader.read_size(kind.heads)
     drops = reader.has_dropout(kind.hidden_dropout, default=0.1)
     embedding = reader.read_size("embedding_size") if kind.narrow_embeddings else hidden
+    biased = kind.bias and kind.gate_bias
     layers: tuple[SimpleLayer, ...] = (
         build_attention(
             hidden,
@@ -146,10 +150,11 @@ def _build_encoder(kind: EncoderFamily, reader: ConfigReader, suffix: str) -> Ar
             hidden,
             reader.read_size(kind.inner),
             gated=kind.gated,
-            bias=kind.bias,
+            bias=biased,
             function=read_activation_function(reader, kind.function, kind.usual_function),
             dropout=drops,
         ),
+        *((build_learned_vectors("bias", hidden),) if kind.bias and not biased else ()),
         build_norm(hidden),
     )
     parts = kind.classes[suffix]
@@ -171,7 +176,7 @@ def _build_encoder(kind: EncoderFamily, reader: ConfigReader, suffix: str) -> Ar
             size=embedding,
             vocabulary_size=reader.read_size("vocab_size"),
             position_count=reader.read_size("max_position_embeddings") if kind.positions else 0,
-            token_type_count=reader.read_size("type_vocab_size") if kind.token_types else 0,
+            token_type_count=reader.read_count("type_vocab_size") if kind.token_types else 0,
             norm="layer",
             dropout=drops,
         ),
@@ -179,6 +184,79 @@ def _build_encoder(kind: EncoderFamily, reader: ConfigReader, suffix: str) -> Ar
         heads=_build_heads(reader, parts, hidden, embedding, second_bias=kind.second_bias and not tied),
         tied=("language_model",) if tied else (),
     )
+
+
+def _build_jina(reader: ConfigReader, suffix: str) -> Architecture:
+    """XLM-RoBERTa, and jina-embeddings-v3 under its name: rotary positions, an adapter for each task."""
+    adapters = reader.config.get("lora_adaptations")
+    rotary = reader.read_value("position_embedding_type") == "rotary"
+    plain = _build_encoder(_ROBERTA._replace(positions=not rotary), reader, suffix)
+    if adapters is None:
+        return plain
+    if not isinstance(adapters, list) or suffix != "Model":
+        raise build_unsupported_error(
+            "lora_adaptations", "only a list of tasks of the bare model is known here"
+        )
+    hidden, rank = reader.read_size("hidden_size"), reader.read_size("lora_rank") * len(adapters)
+    inner, depth = reader.read_size("intermediate_size"), reader.read_depth("num_hidden_layers")
+    tables = reader.read_size("vocab_size") + reader.read_count("type_vocab_size") + 2 * hidden
+    # Both factors of each product: of the query, key and value as one, of the output, the two matrices
+    # of the feed-forward, and of the pooler; and of the two tables.
+    matrices = depth * (4 * hidden + 2 * hidden + 2 * (hidden + inner)) + 2 * hidden
+    added = build_learned_vectors("modulation", rank, matrices + tables)
+    return replace(plain, layers=(*plain.layers, added))
+
+
+_FIRST_NOMIC_NAMES = {
+    "hidden_size": ("n_embd",),
+    "num_attention_heads": ("n_head",),
+    "num_hidden_layers": ("n_layer",),
+    "intermediate_size": ("n_inner",),
+    "max_position_embeddings": ("n_positions",),
+}
+
+
+def _build_nomic(reader: ConfigReader, suffix: str) -> Architecture:
+    """Nomic: as transformers has it, or as its own code has it, with experts in each second layer or so."""
+    if "n_embd" not in reader.config:
+        return _build_encoder(_NOMIC, reader, suffix)
+    if suffix != "Model":
+        raise build_unsupported_error("architectures/0", "of this code only NomicBertModel is known here")
+    reader.refuse_flags("prenorm", "parallel_block", "use_rms_norm", "causal", "add_pooling_layer")
+    reader.names = {**reader.names, **_FIRST_NOMIC_NAMES}
+    hidden, inner = reader.read_size("hidden_size"), reader.read_size("intermediate_size")
+    bias, up, down = (reader.read_flag(name) for name in ("qkv_proj_bias", "mlp_fc1_bias", "mlp_fc2_bias"))
+    if up is not down:
+        raise build_unsupported_error("mlp_fc1_bias", "only known where it equals mlp_fc2_bias")
+    gated = str(reader.config.get("activation_function")) in ("swiglu", "geglu", "glu")
+    attention = build_attention(
+        hidden, reader.read_size("num_attention_heads"), bias=bias, output_bias=bias, heads_field="n_head"
+    )
+    dense: tuple[SimpleLayer, ...] = (build_mlp(hidden, inner, gated=gated, bias=up),)
+    step, experts = reader.read_count("moe_every_n_layers"), dense
+    if step:
+        experts = (
+            MixtureOfExperts(
+                hidden_size=hidden,
+                expert_count=reader.read_size("num_experts"),
+                experts_per_token=reader.read_size("moe_top_k"),
+                expert_inner_size=inner,
+                gated=gated,
+            ),
+            build_learned_vectors("bias", hidden),
+        )
+    norm = build_norm(hidden)
+    contents = [
+        (attention, norm, *(experts if step and index % step == 1 else dense), norm)
+        for index in range(reader.read_depth("num_hidden_layers"))
+    ]
+    table = ModelEmbeddings(
+        size=hidden,
+        vocabulary_size=reader.read_size("vocab_size"),
+        token_type_count=reader.read_count("type_vocab_size"),
+        norm="layer",
+    )
+    return Architecture(embeddings=table, layers=build_blocks(contents))
 
 
 _MODERN_CLASSES: Mapping[str, tuple[str, ...]] = {
@@ -364,11 +442,29 @@ def _build_family(prefix: str, kind: EncoderFamily, **defaults: int) -> ModelFam
 
 
 _ROBERTA = EncoderFamily(_ROBERTA_CLASSES)
+_NOMIC = EncoderFamily(
+    {
+        "Model": (),
+        "ForMaskedLM": (_WORDS,),
+        "ForSequenceClassification": (_POOLER, _LABELS),
+        "ForTokenClassification": (_TOKEN_LABELS,),
+    },
+    positions=False,
+    gated=True,
+    bias=False,
+)
+_GTE = EncoderFamily(
+    _NOMIC.classes,
+    positions=False,
+    gated=True,
+    gate_bias=False,
+    second_bias=False,
+)
 
 FAMILIES: Mapping[str, ModelFamily] = {
     "bert": _build_family("Bert", _BERT),
     "roberta": _build_family("Roberta", _ROBERTA, vocab_size=50_265),
-    "xlm-roberta": _build_family("XLMRoberta", _ROBERTA),
+    "xlm-roberta": _build_family("XLMRoberta", _ROBERTA)._replace(build=_build_jina),
     "camembert": _build_family("Camembert", _ROBERTA),
     "albert": _build_family(
         "Albert",
@@ -457,21 +553,22 @@ FAMILIES: Mapping[str, ModelFamily] = {
         relative_attention_num_buckets=32,
     ),
     "nomic_bert": _build_family(
-        "NomicBert",
-        EncoderFamily(
-            {
-                "Model": (),
-                "ForMaskedLM": (_WORDS,),
-                "ForSequenceClassification": (_POOLER, _LABELS),
-                "ForTokenClassification": (_TOKEN_LABELS,),
-            },
-            positions=False,
-            gated=True,
-            bias=False,
-        ),
-        vocab_size=30_528,
-        max_position_embeddings=2048,
+        "NomicBert", _NOMIC, vocab_size=30_528, max_position_embeddings=2048
+    )._replace(build=_build_nomic),
+    "jina_embeddings_v3": _build_family(
+        "JinaEmbeddingsV3",
+        _ROBERTA._replace(positions=False),
+        vocab_size=250_002,
+        hidden_size=1024,
+        num_hidden_layers=24,
+        num_attention_heads=16,
+        intermediate_size=4096,
+        max_position_embeddings=8194,
+        type_vocab_size=1,
     ),
+    "gte": _build_family("Gte", _GTE, vocab_size=250_048, max_position_embeddings=8192, type_vocab_size=1),
+    # The first name of GTE 1.5.
+    "new": _build_family("New", _GTE),
     "modernbert": ModelFamily(
         "ModernBert",
         _build_modernbert,

@@ -11,7 +11,7 @@ from functools import partial
 from importlib.resources import files
 from typing import Any
 
-from service.formats.huggingface import builders, mixers, patterns
+from service.formats.huggingface import builders, mixers, patterns, published
 from service.formats.huggingface.decoders import (
     SPELLINGS,
     AttentionOptions,
@@ -644,10 +644,12 @@ ArchitectureBuilder = Callable[[ConfigReader, str], Architecture]
 BUILDERS: Mapping[str, ArchitectureBuilder] = {
     **{name: partial(build_architecture, family=family) for name, family in DECODERS.items()},
     "opt": partial(build_projected, family=DECODERS["opt"]),
+    "hunyuan_v1_moe": partial(builders.build_hunyuan_experts, family=DECODERS["hunyuan_v1_moe"]),
     "nemotron_h": builders.build_nemotron_h,
     "zamba": builders.build_zamba,
     "zamba2": builders.build_zamba_2,
     "kimi_linear": partial(builders.build_kimi_linear, family=DECODERS["kimi_linear"]),
+    "gemma3n_text": builders.build_gemma_3n,
     "gemma4_text": builders.build_gemma_4,
     "gemma4_unified_text": builders.build_gemma_4,
 }
@@ -673,14 +675,6 @@ def _build_family(model_type: str, builder: ArchitectureBuilder) -> ModelFamily:
     )
 
 
-def _build_grok(prefix: str, defaults: Mapping[str, Any]) -> ModelFamily:
-    """Grok: Mixtral with norms on both sides, and in Grok-2 a feed-forward beside the experts."""
-    family = DecoderFamily(heads=_PLAIN, block=AROUND, parts={"ffn": mixers.build_grok_experts})
-    return _build_family("mixtral", partial(build_architecture, family=family))._replace(
-        prefix=prefix, classes=("ForCausalLM",), defaults=defaults
-    )
-
-
 NOT_IMPORTED: Mapping[str, str] = {
     "axk2": "norms that pass a gate of low rank, and a gate fused with the compressed query",
     "beam": "a gate by element with a learned vector by head",
@@ -690,7 +684,6 @@ NOT_IMPORTED: Mapping[str, str] = {
     "diffllama": "differential attention, which subtracts two maps of scores",
     "doge": "a mask made of values, and experts that are rows of a table",
     "dots3_note_text": "latent attention of two shapes and a norm on rotary keys",
-    "gemma3n_text": "alternating updates (AltUp) and augmented residuals (LAuReL)",
     "hrm_text": "two stacks of layers that run in cycles",
     "hy_v4": "hyper-connections, and scorers that layers share",
     "inkling2_text": "convolved keys and values, and residuals that attend to earlier layers",
@@ -707,42 +700,8 @@ NOT_IMPORTED: Mapping[str, str] = {
 
 FAMILIES: Mapping[str, ModelFamily] = {
     **{model_type: _build_family(model_type, builder) for model_type, builder in BUILDERS.items()},
-    # Types of code that is published beside the weights, as their model cards and that code describe them.
+    **published.FAMILIES,
     "kimi_k2": _build_family("deepseek_v3", BUILDERS["deepseek_v3"]),
-    "nemotron-nas": _build_family("llama", builders.build_deci)._replace(
-        prefix="DeciLM", classes=("ForCausalLM", "Model"), defaults={"tie_word_embeddings": False}
-    ),
-    "internlm": _build_family(
-        "llama", partial(build_architecture, family=DecoderFamily(heads=AttentionOptions(bias="bias")))
-    )._replace(
-        prefix="InternLM",
-        classes=("ForCausalLM", "Model"),
-        defaults={
-            "vocab_size": 103_168,
-            "hidden_size": 4096,
-            "intermediate_size": 11_008,
-            "num_hidden_layers": 32,
-            "num_attention_heads": 32,
-            "max_position_embeddings": 2048,
-            "bias": True,
-            "tie_word_embeddings": False,
-        },
-    ),
-    "grok-1": _build_grok(
-        "Grok1Model",
-        {
-            "vocab_size": 131_072,
-            "hidden_size": 6144,
-            "intermediate_size": 32_768,
-            "num_hidden_layers": 64,
-            "num_attention_heads": 48,
-            "num_key_value_heads": 8,
-            "max_position_embeddings": 8192,
-            "num_experts": 8,
-            "num_experts_per_tok": 2,
-            "tie_word_embeddings": True,
-        },
-    ),
-    # Grok-2 states the type of a captioner of transformers, which is not read here.
-    "git": _build_grok("Grok1", {"tie_word_embeddings": False}),
+    # The decoder inside of Mistral Small 4 and Mistral Large 3, which stands in no file of its own.
+    "mistral4": _build_family("deepseek_v3", BUILDERS["deepseek_v3"])._replace(prefix="Mistral4"),
 }

@@ -21,6 +21,7 @@ from service.planning.models.layers import (
     Convolution,
     FeedForward,
     LatentAttention,
+    LearnedVectors,
     Linear,
     LinearAttention,
     MixtureOfExperts,
@@ -398,6 +399,13 @@ def build_granite_experts(reader: ConfigReader, family: DecoderFamily, kind: str
     )
 
 
+def build_square_feed_forward(reader: ConfigReader, family: DecoderFamily, kind: str) -> Layers:
+    """Arctic: a feed-forward as wide inside as outside."""
+    del family, kind
+    hidden = reader.read_size("hidden_size")
+    return (FeedForward(hidden_size=hidden, inner_size=hidden, gated=True),)
+
+
 def build_grok_experts(reader: ConfigReader, family: DecoderFamily, kind: str) -> Layers:
     """Grok: each token of Grok-2 takes a feed-forward beside its experts, which have their own width."""
     del family, kind
@@ -503,4 +511,42 @@ def build_gemma_4_token_input(reader: ConfigReader, family: DecoderFamily, kind:
         Linear(input_size=hidden, output_size=width),
         Linear(input_size=width, output_size=hidden),
         Normalization(size=hidden),
+    )
+
+
+def build_gemma_3n_attention(reader: ConfigReader, family: DecoderFamily, kind: str) -> Layers:
+    """Gemma 3n: the last layers read the keys and values of earlier ones."""
+    (plain,) = build_attention(reader, family, kind.removesuffix(" shared"))
+    if kind.endswith("shared") and isinstance(plain, Attention):
+        return (replace(plain, key_value="shared"),)
+    return (plain,)
+
+
+def build_gemma_3n_token_input(reader: ConfigReader, family: DecoderFamily, kind: str) -> Layers:
+    """As in Gemma 4, but the norm stands where there is no table, too."""
+    norm = Normalization(size=reader.read_size("hidden_size"))
+    return build_gemma_4_token_input(reader, family, kind) or (norm,)
+
+
+def build_laurel(reader: ConfigReader, family: DecoderFamily, kind: str) -> Layers:
+    """Augmented residual of Gemma 3n (LAuReL): a product of low rank beside attention."""
+    del family, kind
+    hidden, rank = reader.read_size("hidden_size"), reader.read_size("laurel_rank")
+    return (
+        Linear(input_size=hidden, output_size=rank),
+        Linear(input_size=rank, output_size=hidden),
+        Normalization(size=hidden),
+    )
+
+
+def build_alternating_updates(reader: ConfigReader, family: DecoderFamily, kind: str) -> Layers:
+    """Alternating updates of Gemma 3n (AltUp, Baykal et al. 2023): what mixes the streams around a layer."""
+    del family, kind
+    hidden, streams = reader.read_size("hidden_size"), reader.read_size("altup_num_inputs")
+    return (
+        Normalization(size=hidden),
+        Linear(input_size=hidden, output_size=streams),
+        Linear(input_size=streams, output_size=streams**2),
+        Linear(input_size=streams, output_size=streams),
+        LearnedVectors(purpose="scale", rows=1, size=hidden),
     )

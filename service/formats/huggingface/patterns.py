@@ -356,7 +356,20 @@ def list_gemma_4_kinds(reader: ConfigReader, depth: int) -> list[str]:
         "window" if (index + 1) % 6 else "full" for index in range(depth)
     ]
     kinds[-1] = "full"
-    shared = reader.read_count("num_kv_shared_layers")
+    return _mark_shared(reader, kinds)
+
+
+def list_gemma_3n_kinds(reader: ConfigReader, depth: int) -> list[str]:
+    """Gemma 3n: a full layer in five, and the last ones read what earlier ones keep."""
+    kinds = read_layer_kinds(reader, depth) or [
+        "window" if (index + 1) % 5 else "full" for index in range(depth)
+    ]
+    return _mark_shared(reader, kinds)
+
+
+def _mark_shared(reader: ConfigReader, kinds: list[str]) -> list[str]:
+    """Marks the last layers, which keep no keys and values of their own."""
+    depth, shared = len(kinds), reader.read_count("num_kv_shared_layers")
     if shared >= depth:
         raise build_invalid_error("num_kv_shared_layers", "num_kv_shared_layers must be less than the layers")
     own = depth - shared

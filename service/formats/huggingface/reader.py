@@ -1,7 +1,7 @@
 """Reader of configuration fields: checks, defaults, and a record of the absent ones."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple, TypeAlias
 
 from service.planning.errors import PlanningError
@@ -178,6 +178,20 @@ class ModelFamily(NamedTuple):
     def build_reader(self, config: Mapping[str, object]) -> ConfigReader:
         """A reader of one configuration of this family."""
         return ConfigReader(config, self.defaults, self.names)
+
+
+def collapse_layer_lists(reader: ConfigReader, *names: str) -> ConfigReader:
+    """A reader in which a list with the same number for every layer is that number."""
+    config, depth = dict(reader.config), reader.read_depth("num_hidden_layers")
+    for name in names:
+        value = config.get(name)
+        if not isinstance(value, list):
+            continue
+        if len(value) != depth or any(item != value[0] or isinstance(item, bool) for item in value):
+            detail = f"{name} must be one number, or a list with the same one for every layer"
+            raise PlanningError("CONFIG_FIELD_UNSUPPORTED", f"/{name}", detail)
+        config[name] = value[0]
+    return replace(reader, config=config)
 
 
 def compute_head_size(hidden: int, heads: int, heads_field: str) -> int:

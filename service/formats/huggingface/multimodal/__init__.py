@@ -1,19 +1,24 @@
-"""Vision-language models: a vision tower, a projector, and the decoder of the family in ``text_config``."""
+"""Models that see or hear: a tower, a projector, and the decoder of the family in ``text_config``."""
 
 from collections.abc import Callable, Mapping
 from functools import partial
 
+from service.formats.huggingface.multimodal.glm import build_glm_v
+from service.formats.huggingface.multimodal.heard import build_qwen2_audio, build_voxtral
 from service.formats.huggingface.multimodal.own import (
     build_gemma_4_multimodal,
-    build_kimi_k25,
+    build_kimi_vl,
     build_llama4,
     build_mllama,
 )
 from service.formats.huggingface.multimodal.projected import (
+    build_cohere_vision,
     build_gemma3,
     build_idefics3,
     build_internvl,
+    build_internvl_chat,
     build_llava,
+    build_minicpm_v,
     build_mistral3,
     build_paligemma,
 )
@@ -39,13 +44,36 @@ FAMILIES: Mapping[str, ModelFamily] = {
     "idefics3": _build_family("Idefics3", build_idefics3),
     "smolvlm": _build_family("SmolVLM", build_idefics3),
     "internvl": _build_family("InternVL", build_internvl),
+    "internvl_chat": _build_family("InternVLChat", build_internvl_chat)._replace(classes=("Model",)),
+    "minicpmv": _build_family("MiniCPMV", build_minicpm_v)._replace(classes=("",)),
+    "aya_vision": _build_family("AyaVision", partial(build_cohere_vision, norm=True)),
+    "cohere2_vision": _build_family("Cohere2Vision", partial(build_cohere_vision, norm=False)),
+    "glm4v": _build_family("Glm4v", partial(build_glm_v, text="glm4v_text")),
+    "glm46v": _build_family("Glm46V", partial(build_glm_v, text="glm4v_text")),
+    "glm4v_moe": _build_family("Glm4vMoe", partial(build_glm_v, text="glm4v_moe_text")),
+    "qwen2_audio": _build_family("Qwen2Audio", build_qwen2_audio),
+    "voxtral": _build_family("Voxtral", build_voxtral),
     "qwen2_vl": _build_family("Qwen2VL", build_qwen2_vl),
     "qwen2_5_vl": _build_family("Qwen2_5_VL", build_qwen25_vl),
     "qwen3_vl": _build_family("Qwen3VL", partial(build_qwen3_vl, text="qwen3_vl_text")),
     "qwen3_vl_moe": _build_family("Qwen3VLMoe", partial(build_qwen3_vl, text="qwen3_vl_moe_text")),
     "qwen3_5": _build_family("Qwen3_5", partial(build_qwen3_vl, text="qwen3_5_text", deep=())),
     "qwen3_5_moe": _build_family("Qwen3_5Moe", partial(build_qwen3_vl, text="qwen3_5_moe_text", deep=())),
-    "kimi_k25": _build_family("Kimi_K25", build_kimi_k25),
+    "kimi_k25": _build_family("Kimi_K25", build_kimi_vl),
+    "kimi_vl": _build_family("KimiVL", partial(build_kimi_vl, first=True)),
     "mllama": _build_family("Mllama", build_mllama),
     "llama4": _build_family("Llama4", build_llama4),
 }
+
+NOT_IMPORTED: Mapping[str, str] = {
+    "ernie4_5_moe_vl": "experts of its own for images beside those for text",
+    "ernie4_5_vl_moe": "experts of its own for images beside those for text",
+    "gemma3n": "a vision tower of another library (MobileNet); its text_config is read on its own",
+    "gemma4_unified": "patches and sound without towers; its text_config is read on its own",
+    "glm5_next": "hyper-connections",
+    "minimax_m3_vl": "a scorer that picks blocks of keys beside grouped-query attention",
+    "qwen2_5_omni": "a talker and a vocoder beside the model that reads",
+    "qwen3_omni_moe": "a talker and a vocoder beside the model that reads",
+    "qwen4_exp": "hyper-connections and tables of n-grams",
+}
+"""Types of models that see or hear and are asked for, with what keeps them from being read."""

@@ -274,9 +274,17 @@ _KIMI_VISION = {
 }
 
 
-def build_kimi_k25(reader: ConfigReader, suffix: str) -> Architecture:
-    """Kimi K2.5."""
+_KIMI_VL_NAMES = {
+    "pos_emb_height": ("init_pos_emb_height", "pos_emb_height"),
+    "pos_emb_width": ("init_pos_emb_width", "pos_emb_width"),
+}
+
+
+def build_kimi_vl(reader: ConfigReader, suffix: str, *, first: bool = False) -> Architecture:
+    """Kimi K2.5, and the ``first`` Kimi-VL with other names and a tie of the decoder's own."""
     with read_nested(reader, "vision_config", _KIMI_VISION) as vision:
+        if first:
+            vision.names = _KIMI_VL_NAMES
         hidden, heads = vision.read_size("hidden_size"), vision.read_size("num_attention_heads")
         factor = read_side(vision, "merge_kernel_size", 2) or 2
         stem = build_part(
@@ -298,11 +306,11 @@ def build_kimi_k25(reader: ConfigReader, suffix: str) -> Architecture:
             count=vision.read_depth("num_hidden_layers"),
             over=("image",),
         )
-    text = build_text_decoder(reader, suffix, "deepseek_v3", ties=True)
+    text = build_text_decoder(reader, suffix, "deepseek_v3", ties=True, own_tie=first)
     wide = hidden * factor**2
     projector = build_part(
         build_norm(hidden),
-        build_norm(reader.read_size_or("projection_hidden_size", 1152)),
+        build_norm(hidden if first else reader.read_size_or("projection_hidden_size", 1152)),
         build_merge(factor),
         build_linear(wide, wide),
         build_linear(wide, text.width),

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from service.formats.huggingface.parts import read_choice, read_nested
-from service.formats.huggingface.reader import ConfigReader
+from service.formats.huggingface.reader import ConfigDefault, ConfigReader
 from service.planning.errors import PlanningError
 from service.planning.models.architecture import Architecture, ModelInputShape, ModelLayer
 
@@ -30,6 +30,8 @@ _ALIASES: Mapping[str, str] = {
     "qwen2_5_vl_text": "qwen2",
     "qwen3_vl_text": "qwen3",
     "qwen3_vl_moe_text": "qwen3_moe",
+    "glm4v_text": "glm4",
+    "glm4v_moe_text": "glm4_moe",
     "kimi_k2": "deepseek_v3",
 }
 """Text families that equal another one in everything that sets a shape."""
@@ -59,7 +61,33 @@ _QWEN3_VL_TEXT = {
 }
 
 
-_OWN_DEFAULTS: Mapping[str, Mapping[str, int]] = {
+_GLM_V_TEXT: Mapping[str, ConfigDefault] = {
+    "vocab_size": 151_552,
+    "hidden_size": 4096,
+    "intermediate_size": 13_696,
+    "num_hidden_layers": 40,
+    "num_attention_heads": 32,
+    "num_key_value_heads": 2,
+    "max_position_embeddings": 32_768,
+    "attention_bias": True,
+    "head_dim": None,
+}
+
+
+_GLM_V_MOE_TEXT: Mapping[str, ConfigDefault] = {
+    **_GLM_V_TEXT,
+    "vocab_size": 151_424,
+    "intermediate_size": 10_944,
+    "num_hidden_layers": 46,
+    "num_attention_heads": 96,
+    "num_key_value_heads": 8,
+    "max_position_embeddings": 65_536,
+}
+
+
+_OWN_DEFAULTS: Mapping[str, Mapping[str, ConfigDefault]] = {
+    "glm4v_text": _GLM_V_TEXT,
+    "glm4v_moe_text": _GLM_V_MOE_TEXT,
     "qwen2_vl_text": _QWEN2_VL_TEXT,
     "qwen2_5_vl_text": _QWEN2_VL_TEXT,
     "qwen3_vl_text": _QWEN3_VL_TEXT,
@@ -67,12 +95,12 @@ _OWN_DEFAULTS: Mapping[str, Mapping[str, int]] = {
 
 
 @contextmanager
-def _open_text_config(reader: ConfigReader, *, flat: bool) -> Iterator[ConfigReader]:
+def _open_text_config(reader: ConfigReader, field: str, *, flat: bool) -> Iterator[ConfigReader]:
     """The text configuration; older files of some families hold its fields at the top."""
-    if flat and not reader.has_value("text_config"):
+    if flat and not reader.has_value(field):
         yield ConfigReader(reader.config, {})
         return
-    with read_nested(reader, "text_config", {}) as text:
+    with read_nested(reader, field, {}) as text:
         yield text
 
 
@@ -84,13 +112,14 @@ def build_text_decoder(
     ties: bool = False,
     own_tie: bool = False,
     flat: bool = False,
+    field: str = "text_config",
 ) -> TextDecoder:
     """The decoder that ``text_config`` describes, its head tied as the outer configuration says."""
     from service.formats.huggingface import FAMILIES  # noqa: PLC0415  # it lists this module
 
-    with _open_text_config(reader, flat=flat) as text:
+    with _open_text_config(reader, field, flat=flat) as text:
         stated = read_choice(text, "model_type", default)
-        name = default if flat and not reader.has_value("text_config") else stated
+        name = default if flat and not reader.has_value(field) else stated
         family = FAMILIES.get(_ALIASES.get(name, name))
         if family is None:
             raise PlanningError("MODEL_TYPE_UNKNOWN", "/model_type", f"the text decoder {name} is not known")
@@ -100,7 +129,7 @@ def build_text_decoder(
         inner = family.build_reader(config)
         inner.defaults = {**inner.defaults, **_OWN_DEFAULTS.get(name, {})}
         made = family.build(inner, "ForCausalLM" if suffix == "ForConditionalGeneration" else "Model")
-        reader.defaulted.extend(f"text_config/{field}" for field in inner.defaulted)
+        reader.defaulted.extend(f"{field}/{name}" for name in inner.defaulted)
         return TextDecoder(made, inner.read_size("hidden_size"))
 
 

@@ -4,7 +4,12 @@ from collections.abc import Callable, Mapping
 from math import isqrt
 from typing import NamedTuple
 
-from service.formats.huggingface.multimodal.parts import VisionTower, build_text_decoder, join_vision_and_text
+from service.formats.huggingface.multimodal.parts import (
+    TextDecoder,
+    VisionTower,
+    build_text_decoder,
+    join_vision_and_text,
+)
 from service.formats.huggingface.parts import (
     build_attention,
     build_learned_vectors,
@@ -14,6 +19,7 @@ from service.formats.huggingface.parts import (
     build_norm,
     build_part,
     build_patch_embedding,
+    build_unsupported_error,
     read_choice,
     read_nested,
     read_side,
@@ -275,6 +281,26 @@ def build_internvl(reader: ConfigReader, suffix: str) -> Architecture:
     with read_nested(reader, "vision_config", _INTERN_VISION) as vision:
         seen = _build_intern_tower(vision)
     text = build_text_decoder(reader, suffix, "qwen2", ties=True)
+    return _join_intern(reader, seen, text)
+
+
+_INTERN_NAMES = {
+    "attention_bias": ("qkv_bias", "attention_bias"),
+    "use_qk_norm": ("qk_normalization", "use_qk_norm"),
+}
+
+
+def build_internvl_chat(reader: ConfigReader, suffix: str) -> Architecture:
+    """InternVL as it is published beside its code: other names, and a tie of the decoder's own."""
+    del suffix
+    with read_nested(reader, "vision_config", {}) as vision:
+        vision.names = _INTERN_NAMES
+        seen = _build_intern_tower(vision)
+    text = build_text_decoder(reader, "ForConditionalGeneration", "qwen2", own_tie=True, field="llm_config")
+    return _join_intern(reader, seen, text)
+
+
+def _join_intern(reader: ConfigReader, seen: VisionTower, text: TextDecoder) -> Architecture:
     ratio = reader.config.get("downsample_ratio", 0.5)
     if not isinstance(ratio, float) or not 0 < ratio <= 1 or (1 / ratio) % 1:
         raise build_invalid_error("downsample_ratio", "downsample_ratio must be one over a whole number")
@@ -288,3 +314,51 @@ def build_internvl(reader: ConfigReader, suffix: str) -> Architecture:
         over="image",
     )
     return join_vision_and_text(text, seen.image, *seen.layers, projector)
+
+
+def build_cohere_vision(reader: ConfigReader, suffix: str, *, norm: bool) -> Architecture:
+    """Aya Vision, with a norm, and Command A Vision: SigLIP, neighbours merged, a gated projector."""
+    seen = _build_tower(reader, "siglip_vision_model", SIGLIP_IMAGE)
+    text = build_text_decoder(reader, suffix, "cohere2", ties=True)
+    factor = reader.read_size_or("downsample_factor", 2)
+    wide = seen.width * factor**2
+    inner = reader.read_size_or("alignment_intermediate_size", text.width if norm else 36_864)
+    projector = build_part(
+        build_merge(factor),
+        *((build_norm(wide),) if norm else ()),
+        build_linear(wide, inner),
+        build_linear(inner // 2, text.width),
+        over="image",
+    )
+    return join_vision_and_text(text, seen.image, *seen.layers, projector)
+
+
+_MINICPM_DECODERS = {"2.6": "qwen2", "4.0": "llama", "4.5": "qwen3"}
+_MINICPM_HEAD = 128
+
+
+def build_minicpm_v(reader: ConfigReader, suffix: str) -> Architecture:
+    """MiniCPM-V: SigLIP, of which learned queries read a fixed number of positions."""
+    del suffix
+    if reader.read_flag("drop_vision_last_layer"):
+        raise build_unsupported_error("drop_vision_last_layer", "only known where it is false")
+    decoder = _MINICPM_DECODERS.get(str(reader.config.get("version")))
+    if decoder is None:
+        known = ", ".join(_MINICPM_DECODERS)
+        raise build_unsupported_error("version", f"decoders are known of the versions {known}")
+    with read_nested(reader, "vision_config", SIGLIP_IMAGE) as vision:
+        layers, image = build_vision_transformer(vision, SIGLIP_VISION), build_image_input(vision)
+        width = vision.read_size("hidden_size")
+    text = build_text_decoder(reader, "ForConditionalGeneration", decoder, own_tie=True, flat=True)
+    norm = build_norm(text.width)
+    resampler = build_part(
+        build_linear(width, text.width, bias=False),
+        norm,
+        build_learned_vectors("query_tokens", text.width, reader.read_size("query_num")),
+        norm,
+        build_attention(text.width, text.width // _MINICPM_HEAD),
+        norm,
+        build_linear(text.width, text.width, bias=False),
+        over="image",
+    )
+    return join_vision_and_text(text, image, *layers, resampler)

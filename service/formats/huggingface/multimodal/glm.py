@@ -1,0 +1,74 @@
+"""GLM-V: a tower for images of any size and for videos, whose neighbours a convolution merges."""
+
+from service.formats.huggingface.multimodal.parts import build_text_decoder, join_vision_and_text
+from service.formats.huggingface.parts import (
+    build_attention,
+    build_convolution,
+    build_learned_vectors,
+    build_linear,
+    build_mlp,
+    build_norm,
+    build_part,
+    build_patch_embedding,
+    read_nested,
+    read_side,
+)
+from service.formats.huggingface.reader import ConfigReader
+from service.formats.huggingface.vision.transformers import compute_grid_side
+from service.planning.models.architecture import Architecture, LayerBlock, ModelInputShape
+
+_VISION = {
+    "depth": 24,
+    "hidden_size": 1536,
+    "num_heads": 12,
+    "image_size": 336,
+    "patch_size": 14,
+    "spatial_merge_size": 2,
+    "temporal_patch_size": 2,
+    "out_hidden_size": 4096,
+    "intermediate_size": 13_696,
+}
+_PICTURE = ModelInputShape(name="image", kind="video", channels=3, frames=1)
+
+
+def _build_tower(reader: ConfigReader) -> tuple[LayerBlock, ...]:
+    """Patches, blocks, the merge, and a gated feed-forward as wide as the decoder."""
+    hidden, out = reader.read_size("hidden_size"), reader.read_size("out_hidden_size")
+    around = build_norm(hidden, "rms")
+    frames, factor = reader.read_size("temporal_patch_size"), reader.read_size("spatial_merge_size")
+    channels, step = reader.read_size_or("in_channels", 3), read_side(reader, "patch_size") or 1
+    stem = build_part(
+        build_patch_embedding(channels, hidden, step, frames=frames, frame_stride=frames),
+        around,
+        build_learned_vectors("positions", hidden, compute_grid_side(reader) ** 2),
+        over="image",
+    )
+    attention = build_attention(
+        hidden,
+        reader.read_size("num_heads"),
+        bias=reader.read_flag("attention_bias"),
+        output_bias=False,
+        heads_field="num_heads",
+    )
+    # The feed-forwards of the tower are as wide inside as the decoder is outside.
+    block = LayerBlock(
+        layers=(around, attention, around, build_mlp(hidden, out, gated=True, bias=False)),
+        count=reader.read_depth("depth"),
+        over=("image",),
+    )
+    merger = build_part(
+        around,
+        build_convolution(hidden, out, factor, stride=factor),
+        build_linear(out, out, bias=False),
+        build_norm(out),
+        build_mlp(out, reader.read_size("intermediate_size"), gated=True, bias=False),
+        over="image",
+    )
+    return stem, block, merger
+
+
+def build_glm_v(reader: ConfigReader, suffix: str, *, text: str) -> Architecture:
+    """GLM-4.1V to 4.6V."""
+    with read_nested(reader, "vision_config", _VISION) as vision:
+        layers = _build_tower(vision)
+    return join_vision_and_text(build_text_decoder(reader, suffix, text), _PICTURE, *layers)
