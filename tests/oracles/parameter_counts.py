@@ -100,6 +100,12 @@ def known_to_transformers(config: dict) -> dict | None:
             }
         case "nemotron-nas" | "grok-1" | "git":
             return None
+        case model_type if model_type not in CONFIG_MAPPING:  # its code is published beside its weights
+            return None
+        case "nomic_bert" if "n_embd" in config:
+            return None
+        case "xlm-roberta" if "lora_adaptations" in config:
+            return None
         case "kimi_linear" if "attn_res_block_size" in config:  # Kimi K3, which the class does not build
             return None
         case _:

@@ -3,10 +3,10 @@
 from collections.abc import Callable, Mapping
 from functools import partial
 
+from service.formats.huggingface.multimodal.gemma import build_gemma_4_multimodal, build_gemma_4_unified
 from service.formats.huggingface.multimodal.glm import build_glm_v
 from service.formats.huggingface.multimodal.heard import build_qwen2_audio, build_voxtral
 from service.formats.huggingface.multimodal.own import (
-    build_gemma_4_multimodal,
     build_kimi_vl,
     build_llama4,
     build_mllama,
@@ -40,6 +40,7 @@ FAMILIES: Mapping[str, ModelFamily] = {
     "paligemma": _build_family("PaliGemma", build_paligemma),
     "gemma3": _build_family("Gemma3", build_gemma3),
     "gemma4": _build_family("Gemma4", build_gemma_4_multimodal),
+    "gemma4_unified": _build_family("Gemma4Unified", build_gemma_4_unified),
     "mistral3": _build_family("Mistral3", build_mistral3),
     "idefics3": _build_family("Idefics3", build_idefics3),
     "smolvlm": _build_family("SmolVLM", build_idefics3),
@@ -69,7 +70,6 @@ NOT_IMPORTED: Mapping[str, str] = {
     "ernie4_5_moe_vl": "experts of its own for images beside those for text",
     "ernie4_5_vl_moe": "experts of its own for images beside those for text",
     "gemma3n": "a vision tower of another library (MobileNet); its text_config is read on its own",
-    "gemma4_unified": "patches and sound without towers; its text_config is read on its own",
     "glm5_next": "hyper-connections",
     "minimax_m3_vl": "a scorer that picks blocks of keys beside grouped-query attention",
     "qwen2_5_omni": "a talker and a vocoder beside the model that reads",

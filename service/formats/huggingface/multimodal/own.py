@@ -1,4 +1,4 @@
-"""Families with a vision tower of their own: Mllama, Llama 4, Gemma 4 and Kimi."""
+"""Families with a vision tower of their own: Mllama, Llama 4 and Kimi."""
 
 from functools import partial
 
@@ -216,51 +216,6 @@ def build_llama4(reader: ConfigReader, suffix: str) -> Architecture:
     text = build_text_decoder(reader, suffix, "llama4_text", own_tie=True)
     projector = build_part(build_linear(given, text.width, bias=False), over="image")
     return join_vision_and_text(text, image, stem, block, adapter, projector)
-
-
-_GEMMA4_VISION = {
-    "hidden_size": 768,
-    "intermediate_size": 3072,
-    "num_hidden_layers": 16,
-    "num_attention_heads": 12,
-    "num_key_value_heads": 12,
-    "head_dim": 64,
-    "pooling_kernel_size": 3,
-    "patch_size": 16,
-    "position_embedding_size": 10_240,
-}
-
-
-def build_gemma_4_multimodal(reader: ConfigReader, suffix: str) -> Architecture:
-    """Gemma 4."""
-    if reader.has_value("audio_config"):
-        raise build_unsupported_error("audio_config", "the audio tower is not supported")
-    with read_nested(reader, "vision_config", _GEMMA4_VISION) as vision:
-        vision.refuse_flags("use_clipped_linears", "attention_bias")
-        hidden, around = vision.read_size("hidden_size"), build_norm(vision.read_size("hidden_size"), "rms")
-        attention = build_attention(
-            hidden,
-            vision.read_size("num_attention_heads"),
-            head_size=vision.read_size("head_dim"),
-            key_value_heads=vision.read_size("num_key_value_heads"),
-            bias=False,
-            output_bias=False,
-            query_key_norm="head",
-        )
-        feed_forward = build_mlp(hidden, vision.read_size("intermediate_size"), gated=True, bias=False)
-        # A table for rows and one for columns.
-        table = build_learned_vectors("positions", hidden, 2 * vision.read_size("position_embedding_size"))
-        block = LayerBlock(
-            layers=(around, attention, around, around, feed_forward, around),
-            count=vision.read_depth("num_hidden_layers"),
-            over=("image",),
-        )
-        step, pooled = read_side(vision, "patch_size") or 1, vision.read_size("pooling_kernel_size")
-        stem = build_part(build_patch_embedding(3, hidden, step, bias=False), table, over="image")
-    text = build_text_decoder(reader, suffix, "gemma4_text", ties=True)
-    image = ModelInputShape(name="image", kind="image", channels=3)
-    projector = build_part(build_merge(pooled), build_linear(hidden, text.width, bias=False), over="image")
-    return join_vision_and_text(text, image, stem, block, projector)
 
 
 _KIMI_VISION = {
