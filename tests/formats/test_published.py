@@ -83,6 +83,40 @@ INTERN_VIT_6B = {
 }
 QWEN_2_32B = build_config("qwen2", "Qwen2ForCausalLM", "5120 27648 64 40 8 151674", **UNTIED)
 INTERN = {"llm_config": QWEN_2_32B, "vision_config": INTERN_VIT_6B, "downsample_ratio": 0.5}
+LAGUNA = {
+    "head_dim": 128,
+    "num_experts": 256,
+    "num_experts_per_tok": 8,
+    "moe_intermediate_size": 512,
+    "shared_expert_intermediate_size": 512,
+    "gating": True,
+    "sliding_window": 512,
+    "layer_types": ["full_attention", *["sliding_attention"] * 3] * 10,
+    "mlp_layer_types": ["dense", *["sparse"] * 39],
+    "num_attention_heads_per_layer": [48, 64, 64, 64] * 10,
+}
+KIMI = {
+    "vision_config": {
+        "vt_num_hidden_layers": 27,
+        "vt_num_attention_heads": 16,
+        "vt_hidden_size": 1152,
+        "vt_intermediate_size": 4304,
+        "patch_size": 14,
+        "init_pos_emb_height": 64,
+        "init_pos_emb_width": 64,
+        "merge_kernel_size": [2, 2],
+    },
+    "moe_intermediate_size": 2048,
+    "n_routed_experts": 384,
+    "n_shared_experts": 1,
+    "num_experts_per_tok": 8,
+    "first_k_dense_replace": 1,
+    "kv_lora_rank": 512,
+    "q_lora_rank": 1536,
+    "qk_nope_head_dim": 128,
+    "qk_rope_head_dim": 64,
+    "v_head_dim": 128,
+}
 CASES = {
     "internlm2_5-20b": (
         build_config("internlm2", "InternLM2ForCausalLM", "6144 16384 48 48 8 92544", bias=False),
@@ -137,6 +171,16 @@ CASES = {
         80_393_183_232,
     ),
     "internvl3-38b": ({"model_type": "internvl_chat", **INTERN}, 38_388_164_992),
+    "kimi-k2.5": (
+        build_config(
+            "kimi_k25", "KimiK25ForConditionalGeneration", "7168 18432 61 64 64 163840", **KIMI, **UNTIED
+        ),
+        1_026_879_376_368 - 60 * 384,
+    ),
+    "laguna-xs.2": (
+        build_config("laguna", "LagunaForCausalLM", "2048 8192 40 48 8 100352", **LAGUNA, **UNTIED),
+        33_442_617_088,
+    ),
     "minicpm-v-2.6": (
         build_config(
             "minicpmv",

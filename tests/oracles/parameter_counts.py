@@ -84,11 +84,21 @@ FAMILIES = {
 }
 
 
+OWN_MEMBERS = {
+    "git": "num_local_experts",
+    "kimi_linear": "attn_res_block_size",
+    "nomic_bert": "n_embd",
+    "xlm-roberta": "lora_adaptations",
+}
+"""Members of files that state a type of transformers, whose class does not build what they describe."""
+
+
 def known_to_transformers(config: dict) -> dict | None:
-    """Types of code that is published beside the weights, as the class of transformers that equals them."""
+    """The configuration of the class of transformers that equals a type, if there is one.
+
+    Others are types of code that is published beside the weights, and those that tower_counts.py counts.
+    """
     match config.get("model_type"):
-        case None | "dlrm":  # not of transformers: tower_counts.py counts those of diffusers
-            return None
         case "kimi_k2":
             return {**config, "model_type": "deepseek_v3"}
         case "internlm":
@@ -98,15 +108,7 @@ def known_to_transformers(config: dict) -> dict | None:
                 "attention_bias": config["bias"],
                 "architectures": ["LlamaForCausalLM"],
             }
-        case "nemotron-nas" | "grok-1" | "git":
-            return None
-        case model_type if model_type not in CONFIG_MAPPING:  # its code is published beside its weights
-            return None
-        case "nomic_bert" if "n_embd" in config:
-            return None
-        case "xlm-roberta" if "lora_adaptations" in config:
-            return None
-        case "kimi_linear" if "attn_res_block_size" in config:  # Kimi K3, which the class does not build
+        case model_type if model_type not in CONFIG_MAPPING or OWN_MEMBERS.get(model_type) in config:
             return None
         case _:
             return config

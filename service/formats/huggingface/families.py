@@ -526,7 +526,8 @@ DECODERS: Mapping[str, DecoderFamily] = {
     ),
     "laguna": DecoderFamily(
         heads=AttentionOptions(norm="head", gate_names="gating"),
-        kinds=build_default_kinds("full"),
+        attention=mixers.build_laguna_attention,
+        kinds=patterns.list_laguna_kinds,
         bias=False,
         experts=ExpertLayout(
             layers=build_sparse_after_dense("first_k_dense", 1),

@@ -434,6 +434,14 @@ def build_mimo_attention(reader: ConfigReader, family: DecoderFamily, kind: str)
     )
 
 
+def build_laguna_attention(reader: ConfigReader, family: DecoderFamily, kind: str) -> Layers:
+    """Laguna: layers with a window have more query heads than the others."""
+    name, _, heads = kind.partition(" ")
+    if heads:
+        reader = replace(reader, config={**reader.config, "num_attention_heads": int(heads)})
+    return build_attention(reader, family, name)
+
+
 def build_last_bias_attention(reader: ConfigReader, family: DecoderFamily, kind: str) -> Layers:
     """GPT-NeoX Japanese: only the last layer adds a learned vector to its output."""
     (plain,) = build_attention(reader, family, kind)

@@ -301,6 +301,20 @@ def list_cohere_kinds(reader: ConfigReader, depth: int) -> list[str]:
     return ["window" if step else "full" for step in steps]
 
 
+def list_laguna_kinds(reader: ConfigReader, depth: int) -> list[str]:
+    """Laguna: kinds as listed, else full, each with its own number of query heads where those are listed."""
+    kinds = read_layer_kinds(reader, depth) or ["full"] * depth
+    heads = reader.read_value("num_attention_heads_per_layer")
+    if heads is None:
+        return kinds
+    name = "num_attention_heads_per_layer"
+    if not isinstance(heads, list) or len(heads) != depth:
+        raise build_invalid_error(name, f"{name} must have a number for every layer")
+    if not all(isinstance(number, int) and 0 < number <= LARGEST_DEPTH for number in heads):
+        raise build_invalid_error(name, f"{name} must be a list of positive integers")
+    return [f"{kind} {number}" for kind, number in zip(kinds, heads, strict=True)]
+
+
 def list_gpt_neo_kinds(reader: ConfigReader, depth: int) -> list[str]:
     """GPT-Neo: ``[[["global", "local"], 12]]`` repeats two kinds twelve times."""
     groups = reader.config.get("attention_types")

@@ -74,9 +74,7 @@ def _build_audio_stem(reader: ConfigReader, hidden: int) -> LayerBlock:
     """Two convolutions over time and frequencies, and a matrix over what is left of the frequencies."""
     channels = read_numbers(reader, "subsampling_conv_channels", _STEM_CHANNELS)
     if len(channels) != len(_STEM_CHANNELS):
-        raise build_invalid_error(
-            "subsampling_conv_channels", "subsampling_conv_channels must be two"
-        )
+        raise build_invalid_error("subsampling_conv_channels", "subsampling_conv_channels must be two")
     first, second = channels
     return build_part(
         build_convolution(1, first, stride=2, bias=False),

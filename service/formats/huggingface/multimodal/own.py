@@ -229,17 +229,22 @@ _KIMI_VISION = {
 }
 
 
-_KIMI_VL_NAMES = {
+_KIMI_NAMES = {
+    "hidden_size": ("vt_hidden_size", "hidden_size"),
+    "intermediate_size": ("vt_intermediate_size", "intermediate_size"),
+    "num_hidden_layers": ("vt_num_hidden_layers", "num_hidden_layers"),
+    "num_attention_heads": ("vt_num_attention_heads", "num_attention_heads"),
     "pos_emb_height": ("init_pos_emb_height", "pos_emb_height"),
     "pos_emb_width": ("init_pos_emb_width", "pos_emb_width"),
 }
+"""Names in the files that the maker publishes, before those of transformers."""
 
 
 def build_kimi_vl(reader: ConfigReader, suffix: str, *, first: bool = False) -> Architecture:
-    """Kimi K2.5, and the ``first`` Kimi-VL with other names and a tie of the decoder's own."""
+    """Kimi K2.5, under its class of transformers and the maker's, and the ``first`` Kimi-VL."""
+    suffix = suffix.removeprefix("_").removeprefix("K25")
     with read_nested(reader, "vision_config", _KIMI_VISION) as vision:
-        if first:
-            vision.names = _KIMI_VL_NAMES
+        vision.names = _KIMI_NAMES
         hidden, heads = vision.read_size("hidden_size"), vision.read_size("num_attention_heads")
         factor = read_side(vision, "merge_kernel_size", 2) or 2
         stem = build_part(
@@ -261,7 +266,7 @@ def build_kimi_vl(reader: ConfigReader, suffix: str, *, first: bool = False) -> 
             count=vision.read_depth("num_hidden_layers"),
             over=("image",),
         )
-    text = build_text_decoder(reader, suffix, "deepseek_v3", ties=True, own_tie=first)
+    text = build_text_decoder(reader, suffix, "deepseek_v3", ties=True, own_tie=first, flat=True)
     wide = hidden * factor**2
     projector = build_part(
         build_norm(hidden),
