@@ -197,7 +197,7 @@ _NORM_FIRST = BartVariant(embedding_norm=False, final_norm=True, norm_first=True
 
 
 def build_whisper_encoder(reader: ConfigReader) -> tuple[ModelInputShape, tuple[ModelLayer, ...]]:
-    """What Whisper hears, and its encoder."""
+    """The input of Whisper, and its encoder."""
     hidden, heard = reader.read_size("d_model"), reader.read_size("max_source_positions")
     stem = (
         build_time_convolution(reader.read_size("num_mel_bins"), hidden, 3),

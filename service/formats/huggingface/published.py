@@ -87,21 +87,18 @@ def _build_minicpm(reader: ConfigReader, suffix: str) -> Architecture:
     return build_architecture(reader, suffix, DecoderFamily(bias=False))
 
 
-def _mark_frequent_sparse(reader: ConfigReader, depth: int) -> list[bool]:
-    step = reader.read_size("moe_layer_frequency")
-    return [not (index + 1) % step for index in range(depth)]
-
-
 def _build_arctic(reader: ConfigReader, suffix: str) -> Architecture:
-    """Arctic: in sparse layers a feed-forward as wide as the model stands beside the experts."""
+    """Arctic: a feed-forward as wide as the model stands beside the experts of each layer."""
     if not reader.read_flag("use_residual"):
         raise build_unsupported_error("use_residual", "only known where it is true")
+    if reader.read_size("moe_layer_frequency") != 1:
+        raise build_unsupported_error("moe_layer_frequency", "only known where every layer has experts")
     family = DecoderFamily(
         heads=_PLAIN,
         bias=False,
-        block="norm mixer norm square sparse_norm ffn",
+        block="norm mixer norm square norm ffn",
         parts={"square": mixers.build_square_feed_forward},
-        experts=ExpertLayout(inner="intermediate_size", layers=_mark_frequent_sparse),
+        experts=ExpertLayout(inner="intermediate_size"),
     )
     return build_architecture(reader, suffix, family)
 
@@ -111,7 +108,7 @@ def _list_minimax_kinds(reader: ConfigReader, depth: int) -> list[str]:
     marks = reader.config.get("attn_type_list")
     if marks is None:
         return patterns.list_alternating_kinds(reader, depth)
-    if not isinstance(marks, list) or len(marks) != depth or not set(marks) <= {0, 1}:
+    if not isinstance(marks, list) or len(marks) != depth or not all(mark in (0, 1) for mark in marks):
         raise build_unsupported_error("attn_type_list", "attn_type_list must have a 0 or 1 for every layer")
     return ["full" if mark else "linear" for mark in marks]
 

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Mapping
 from functools import partial
 
+from service.formats.huggingface.multimodal.audio import build_qwen2_audio, build_voxtral
 from service.formats.huggingface.multimodal.gemma import build_gemma_4_multimodal, build_gemma_4_unified
 from service.formats.huggingface.multimodal.glm import build_glm_v
-from service.formats.huggingface.multimodal.heard import build_qwen2_audio, build_voxtral
 from service.formats.huggingface.multimodal.own import (
     build_kimi_vl,
     build_llama4,

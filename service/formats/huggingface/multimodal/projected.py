@@ -356,7 +356,7 @@ def build_minicpm_v(reader: ConfigReader, suffix: str) -> Architecture:
         norm,
         build_learned_vectors("query_tokens", text.width, reader.read_size("query_num")),
         norm,
-        build_attention(text.width, text.width // _MINICPM_HEAD),
+        build_attention(text.width, max(1, text.width // _MINICPM_HEAD)),
         norm,
         build_linear(text.width, text.width, bias=False),
         over="image",
