@@ -7,30 +7,27 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any
 
 import httpx
 
-from service.protocol.base import Code
 from service.protocol.canonical import compute_digest
 from service.protocol.leases import (
-    AcknowledgedBenchmarkResult,
     BenchmarkLease,
     LeaseClaimRequest,
-    LeaseCompletionRequest,
 )
 from service.protocol.nodes import NodeInventory
 from service.protocol.results import BenchmarkResultReport
 from service.protocol.suites import SUITE_FORM
 from service.worker.availability import Availability
 from service.worker.client import NoAnswer, RequestRefused, Unauthorized
+from service.worker.completing import RunCompletion, RunEnding
 from service.worker.errors import WorkerError
 from service.worker.heartbeat import HeartbeatSender
 from service.worker.hold import CANCELLED, LEASE_EXPIRED, LOST, STALE_LEASE, LeaseHolder
 from service.worker.ids import generate_hex_128
 from service.worker.interrupt import Interrupted, InterruptSignal
 from service.worker.process import ChildProcesses
-from service.worker.redaction import to_one_line
 from service.worker.retrying import Backoff
 from service.worker.running import STUCK, SuiteRun, request_inventory, resolve_accelerator_index, run_suite
 from service.worker.shared import WorkerParts
@@ -38,17 +35,15 @@ from service.worker.spool import SpoolEntry
 from service.worker.state_directory import ClaimRequest, HeldLease, boot_id_sha256
 from service.worker.uploader import ResultUploader
 
-WORKER_STOPPED, WORKER_RESTARTED = "WORKER_STOPPED", "WORKER_RESTARTED"
-RESULTS_MISSING, INVENTORY_UNKNOWN = "RESULTS_MISSING", "INVENTORY_UNKNOWN"
-"""Problem codes of the service that require an action of the worker."""
+WORKER_STOPPED = "WORKER_STOPPED"
+INVENTORY_UNKNOWN = "INVENTORY_UNKNOWN"
+"""Problem code of the service that requires an action of the worker."""
 REFUSED = "stopped: the service refuses this node's credential; results that it lacks stay in the spool"
 WITHOUT_WORK = "stopped: the service gives this node no work, because it is {}; its results stay in the spool"
 TOO_NEW = "the service does not read this worker's claims; it may be older than the worker: upgrade it first"
 RELEASE_SECONDS = 3.0
 """Seconds of the grace period that are reserved for releasing the lease."""
 LOOK_SECONDS = 5.0
-_MOST_NAMED = 1000
-"""Most results that a completion can name."""
 _SHORTEST_POLL_SECONDS = 1.0
 _logger = logging.getLogger(__name__)
 
@@ -63,14 +58,6 @@ class WorkerOptions:
     """Rules of the operator; None if the host may be measured at any time."""
     is_once: bool = False
     """True if the worker ends after the first run that it settles."""
-
-
-class RunEnding(NamedTuple):
-    """Outcome of a run, as reported to the service."""
-
-    outcome: Literal["completed", "failed", "released", "cancelled"]
-    reason: Code | None = None
-    detail: str = ""
 
 
 class Agent:
@@ -88,6 +75,7 @@ class Agent:
         self._options = options
         self._boot_id_sha256 = boot_id_sha256()
         self._uploader = ResultUploader(shared)
+        self._completion = RunCompletion(shared, self._uploader, self._handle_settled_run)
         self._stopping = self._gate.stopping
         self._stop_by = float("inf")
         self._interrupt = InterruptSignal()
@@ -145,12 +133,17 @@ class Agent:
         killer.daemon = True
         killer.start()
 
+    def _handle_settled_run(self, outcome: str) -> None:
+        if self._options.is_once and outcome != "released":
+            self.stop(at_once=True)
+
     def _poll_once(self, heart: HeartbeatSender) -> None:
         """Polls for work once, and does the work if there is some."""
         self._board.set_activity("idle")
         try:
-            self._release_earlier_lease()
-            why = self._find_claim_obstacle(heart)
+            why = self._completion.settle_earlier_lease() or self._find_claim_obstacle(heart)
+            if self._stopping.is_set():
+                return
             if why is not None:
                 self._board.update_status(notice=why)
                 self._stopping.wait(LOOK_SECONDS)
@@ -170,23 +163,6 @@ class Agent:
             self._backoff.reset_failures()
             if granted:
                 self._run_lease(heart, *granted)
-
-    def _release_earlier_lease(self) -> None:
-        """Releases the lease of an earlier process, or one that could not be ended in time."""
-        held = self._home.load_state(HeldLease)
-        if held is None or not self._gate.is_open:
-            return
-        completion = LeaseCompletionRequest(
-            fencing_token=held.fencing_token, outcome="released", reason=WORKER_RESTARTED
-        )
-        try:
-            self._client.complete_lease(held.id, completion)
-        except RequestRefused as error:
-            _logger.info("the earlier lease has ended: %s", error)
-        else:
-            _logger.info("the earlier lease is released")
-        self._home.delete_state(ClaimRequest)
-        self._home.delete_state(HeldLease)
 
     def _find_claim_obstacle(self, heart: HeartbeatSender) -> str | None:
         """Returns the reason why no work may be claimed now, or None."""
@@ -263,18 +239,21 @@ class Agent:
             self._board.set_activity("measuring")
             heart.trigger_heartbeat()
             ending = self._measure_suite(heart, lease, interrupt, kept)
+            self._completion.save_ending(lease, ending, kept)
             self._complete_lease(hold, ending, kept)
         except Interrupted as error:
             _logger.warning("run %s is abandoned: %s", lease.id, error.reason)
             if error.reason == STALE_LEASE:
-                self._home.delete_state(HeldLease)
+                self._completion.forget_lease("released")
         except RequestRefused as error:
             _logger.warning("run %s had already ended: %s", lease.id, error)
-            self._home.delete_state(HeldLease)
+            self._completion.forget_lease("released")
         except OSError as error:
             _logger.error("run %s is released, the disk refuses: %s", lease.id, error.strerror)  # noqa: TRY400
             with contextlib.suppress(RequestRefused):
-                self._send_completion(lease, RunEnding("released", "DISK_REFUSES"), kept, self._backoff)
+                self._completion.complete_run(
+                    lease, RunEnding("released", "DISK_REFUSES"), kept, self._backoff
+                )
         finally:
             hold.stop_renewing()
             self._interrupt = InterruptSignal()
@@ -377,65 +356,17 @@ class Agent:
             if not self._save_results(kept):
                 time.sleep(self._limit_wait(backoff.compute_wait_seconds()))
             is_handed_over = not self._unsaved and self._uploader.wait(
-                lambda: not self._has_waiting_results(kept), self._limit_wait(LOOK_SECONDS)
+                lambda: not self._completion.has_waiting_results(kept), self._limit_wait(LOOK_SECONDS)
             )
             if is_last and not is_handed_over:
                 ending = RunEnding("released", WORKER_STOPPED)
             elif not is_handed_over:
                 continue
-            seconds = self._send_completion(hold.lease, ending, kept, backoff)
+            seconds = self._completion.complete_run(hold.lease, ending, kept, backoff)
             if seconds is None or is_last:
                 return
             time.sleep(self._limit_wait(seconds))
         raise Interrupted(hold.lost)
-
-    def _send_completion(
-        self, lease: BenchmarkLease, ending: RunEnding, kept: list[SpoolEntry], backoff: Backoff
-    ) -> float | None:
-        """Completes the lease; returns None once settled, or the seconds until a new attempt."""
-        try:
-            answer = self._client.complete_lease(lease.id, self._build_completion(lease, ending, kept))
-        except RequestRefused as error:
-            if error.code != RESULTS_MISSING:
-                raise
-            self._spool.requeue_results([entry.content_sha256 for entry in kept])
-            self._uploader.wake()
-            return backoff.compute_wait_seconds(error.retry_after_seconds)
-        except Unauthorized as error:
-            self._gate.shut(str(error))
-            return backoff.compute_wait_seconds()
-        except NoAnswer as error:
-            _logger.warning("the run could not be completed yet: %s", error)
-            return backoff.compute_wait_seconds(error.retry_after_seconds)
-        _logger.info("run %s: %s, now %s", lease.id, ending.outcome, answer.state)
-        self._home.delete_state(HeldLease)
-        if self._options.is_once and ending.outcome != "released":
-            self.stop(at_once=True)
-        return None
-
-    def _build_completion(
-        self, lease: BenchmarkLease, ending: RunEnding, kept: list[SpoolEntry]
-    ) -> LeaseCompletionRequest:
-        stored = [entry for entry in kept if self._spool.find_state(entry.result_id) == "acknowledged"]
-        optional: dict[str, Any] = {}
-        if ending.reason is not None:
-            optional["reason"] = ending.reason
-        if ending.detail:
-            optional["detail"] = to_one_line(ending.detail)
-        return LeaseCompletionRequest(
-            fencing_token=lease.fencing_token,
-            outcome=ending.outcome,
-            results=[
-                AcknowledgedBenchmarkResult(result_id=entry.result_id, content_sha256=entry.content_sha256)
-                for entry in stored[:_MOST_NAMED]
-            ],
-            progress=self._board.progress,
-            **optional,
-        )
-
-    def _has_waiting_results(self, kept: list[SpoolEntry]) -> bool:
-        """Returns true if a result of this run is neither accepted nor rejected yet."""
-        return any(self._spool.find_state(entry.result_id) == "waiting" for entry in kept)
 
     def _limit_wait(self, seconds: float) -> float:
         """Limits a wait to the time that is left to stop."""

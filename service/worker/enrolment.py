@@ -16,6 +16,7 @@ from service.worker.errors import WorkerError
 from service.worker.ids import generate_hex_128
 from service.worker.state_directory import (
     ClaimRequest,
+    FinishedRun,
     HeldLease,
     Installation,
     Node,
@@ -99,6 +100,7 @@ def _enrol_locked(
     WorkerCredentials.store(home.credential, enrolled.credential)
     home.save_state(node)
     home.delete_state(HeldLease)
+    home.delete_state(FinishedRun)
     home.delete_state(ClaimRequest)
     return node
 

@@ -13,6 +13,7 @@ from typing import TypeVar
 from pydantic import ValidationError
 
 from service.protocol.base import FencingToken, Hex128, Name, ProtocolMessage, SingleLine
+from service.protocol.leases import LeaseCompletionRequest
 from service.protocol.nodes import DeviceKind
 from service.worker.errors import WorkerError
 from service.worker.files import create_private_folder, read_private_file, remove_file, write_file
@@ -39,10 +40,18 @@ class Node(ProtocolMessage):
 
 
 class HeldLease(ProtocolMessage):
-    """The lease that this host holds, so that a restarted worker can release it."""
+    """The lease that this host holds, so that a restarted worker can end it."""
 
     id: Name
     fencing_token: FencingToken
+
+
+class FinishedRun(ProtocolMessage):
+    """How the suite of the held lease ended, so that a restarted worker completes the run instead."""
+
+    id: Name
+    completion: LeaseCompletionRequest
+    """Completion that names every result of the run, acknowledged or not."""
 
 
 class ClaimRequest(ProtocolMessage):

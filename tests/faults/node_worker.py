@@ -21,6 +21,7 @@ from service.worker.errors import WorkerError
 from service.worker.spool import ResultSpool
 from service.worker.state_directory import (
     ClaimRequest,
+    FinishedRun,
     HeldLease,
     Installation,
     Node,
@@ -62,7 +63,13 @@ UPLOADING = (
     "receipt: between folder fsyncs",
     "receipt: settled",
 )
-COMPLETING = ("complete: before", "complete: sent", "complete: answered", "lease: forgotten")
+COMPLETING = (
+    "run: finish kept",
+    "complete: before",
+    "complete: sent",
+    "complete: answered",
+    "lease: forgotten",
+)
 RELEASING = ("release: before", "release: sent", "release: answered")
 """Reached by a worker that starts with a lease of the one before."""
 RENEWING = ("renew: sent", "renew: answered")
@@ -268,6 +275,7 @@ def _watch_steps(points, ledger):
     def kept(_, __, message):
         named = {
             ClaimRequest: "claim: request kept",
+            FinishedRun: "run: finish kept",
             HeldLease: "lease: kept",
             Installation: "enrol: installation kept",
             Node: "enrol: node kept",

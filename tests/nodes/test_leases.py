@@ -482,3 +482,41 @@ class TestRaces:
         granted += filter(None, (claim(database, node) for node in nodes if not granted))
         assert [lease.attempt for lease in granted] == [2]
         assert stored(database)["run-1"].losses == 1
+
+
+class TestTenants:
+    """A node of another tenant with the same id reaches nothing of a lease, whatever it knows of it."""
+
+    @pytest.fixture
+    def stranger(self, database, node):
+        add_run(database, "run-1")
+        return subject(node.id, "other")
+
+    def test_a_run_is_claimed_by_its_tenants_nodes_alone(self, database, node):
+        elsewhere = add_node(database, "node-9", tenant="other")
+        add_run(database, "run-1")
+        assert claim(database, elsewhere) is None
+        assert claim(database, node).id == "run-1"
+
+    def test_a_stranger_neither_renews_nor_completes_a_lease(self, database, node, stranger):
+        lease = claim(database, node)
+        for write in (renew, complete):
+            with pytest.raises(LeaseNotFound):
+                write(database, stranger, lease)
+        assert at_receipt(database, stranger, lease) == "unknown"
+        assert standing(database, "run-1").state == "running"
+
+    def test_a_stranger_completes_no_lapsed_attempt(self, database, clock, node, stranger):
+        lease = claim(database, node)
+        clock.move(seconds=121)
+        settle(database)
+        with pytest.raises(LeaseNotFound):
+            complete(database, stranger, lease, is_whole=True)
+        assert standing(database, "run-1").state == "waiting"
+
+    def test_a_stranger_neither_sees_nor_cancels_a_run(self, database, stranger):
+        with database.open_reader() as session:
+            assert leases.list_standings(session, stranger.tenant_id, ["run-1"]) == {}
+        with pytest.raises(LeaseNotFound):
+            cancel(database, "run-1", tenant=stranger.tenant_id)
+        assert standing(database, "run-1").state == "waiting"

@@ -20,7 +20,7 @@ from service.worker.ids import generate_hex_128
 from service.worker.process import EndedProcess
 from service.worker.shared import WorkerParts
 from service.worker.spool import ResultSpool
-from service.worker.state_directory import ClaimRequest, HeldLease, Node, StateDirectory
+from service.worker.state_directory import ClaimRequest, FinishedRun, HeldLease, Node, StateDirectory
 from service.worker.status import WorkerStatus
 from service.worker.task import RepeatTask
 from tests.waiting import until
@@ -502,8 +502,9 @@ class TestCredential:
             sent = [path for _, path, _ in service.log]
             assert sent.count("/v1/leases:claim") <= 2
             service.is_revoked = False
-            until(lambda: len(service.results) == 4)
-        assert service.completions == [] or service.completions[0].outcome != "completed"
+            until(lambda: service.completions)
+        assert [done.outcome for done in service.completions] == ["completed"]
+        assert (len(service.results), len(host.children.tasks)) == (4, 4)
         assert secret(1) not in caplog.text
 
 
@@ -606,6 +607,24 @@ class TestStop:
         with host.works():
             until(lambda: len(service.completions) == 2)
         assert [done.outcome for done in service.completions] == ["released", "completed"]
+
+    @pytest.mark.parametrize("cut", [("run-1:complete",), ("run-1:complete", "results")], ids=" ".join)
+    def test_a_finished_run_is_completed_by_the_next_process_and_not_measured_again(self, host, service, cut):
+        host.grace_seconds = 1.0
+        service.waiting = 1
+        service.faults = {path: [httpx.ConnectError("cut")] * 1000 for path in cut}
+        with host.works():
+            until(lambda: len(host.children.tasks) == 4 and host.home.load_state(FinishedRun))
+            host.agent.stop(at_once=True)
+        service.faults.clear()
+        with host.works():
+            until(lambda: service.completions)
+            until(lambda: host.home.load_state(HeldLease) is None)
+        (completion,) = service.completions
+        assert (completion.outcome, len(completion.results)) == ("completed", 4)
+        assert [step.state for step in completion.progress.steps] == ["done", "done"]
+        assert len(host.children.tasks) == 4
+        assert host.home.load_state(FinishedRun) is None
 
     def test_a_long_poll_does_not_hold_it(self, host, service):
         asked, done = threading.Event(), threading.Event()
