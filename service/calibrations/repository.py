@@ -17,13 +17,20 @@ PageCursor = tuple[datetime, str]
 CalibrationFilters = Mapping[str, Collection[str]]
 
 
+_ACTIVE_ORDER = (CalibrationRow.created_at, CalibrationRow.id)
+
+
 def list_active(session: Session, tenant_id: str) -> Sequence[CalibrationRow]:
     """Returns the active calibrations of a tenant with their content, oldest first."""
-    statement = select(CalibrationRow).where(
-        CalibrationRow.tenant_id == tenant_id, CalibrationRow.state == ACTIVE
-    )
-    ordered = statement.order_by(CalibrationRow.created_at, CalibrationRow.id)
+    active = (CalibrationRow.tenant_id == tenant_id, CalibrationRow.state == ACTIVE)
+    ordered = select(CalibrationRow).where(*active).order_by(*_ACTIVE_ORDER)
     return session.scalars(ordered.options(undefer_group("content"))).all()
+
+
+def list_active_ids(session: Session, tenant_id: str) -> tuple[str, ...]:
+    """Returns the ids of the active calibrations of a tenant, oldest first."""
+    active = (CalibrationRow.tenant_id == tenant_id, CalibrationRow.state == ACTIVE)
+    return tuple(session.scalars(select(CalibrationRow.id).where(*active).order_by(*_ACTIVE_ORDER)))
 
 
 def get_calibration(session: Session, tenant_id: str, calibration_id: str) -> CalibrationRow | None:

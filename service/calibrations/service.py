@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 from uuid import uuid4
 
 from sqlalchemy.orm import Session
@@ -46,6 +46,7 @@ from service.protocol.nodes import NodeInventory
 from service.protocol.suites import BenchmarkSuite
 
 __all__ = [
+    "NO_MEASUREMENTS",
     "CollectiveMessage",
     "FigureSources",
     "MeasuredSet",
@@ -69,16 +70,28 @@ _UNKNOWN = MeasuredScope("cuda", None, None, None, None, None)
 
 
 class TenantMeasurements(NamedTuple):
-    """Measurements of a tenant as planning values."""
+    """Measurements of a tenant as planning values, with the ids of the calibrations that they are from."""
 
-    calibrations: tuple[DeviceCalibration, ...]
-    answers: tuple[MeasuredAnswer, ...]
+    ids: tuple[str, ...] = ()
+    calibrations: tuple[DeviceCalibration, ...] = ()
+    answers: tuple[MeasuredAnswer, ...] = ()
 
 
-def build_planning_values(session: Reader, tenant_id: str) -> TenantMeasurements:
-    """Returns the active calibrations of a tenant, and their measured answers."""
+NO_MEASUREMENTS: Final = TenantMeasurements()
+
+
+def build_planning_values(
+    session: Reader, tenant_id: str, known: TenantMeasurements = NO_MEASUREMENTS
+) -> TenantMeasurements:
+    """Returns the active calibrations of a tenant, and their measured answers.
+
+    ``known`` are earlier ones. They are returned if they are still active, since a calibration never changes.
+    """
+    if repository.list_active_ids(session, tenant_id) == known.ids:
+        return known
     rows = repository.list_active(session, tenant_id)
     return TenantMeasurements(
+        tuple(row.id for row in rows),
         tuple(parse_calibration(row.id, build_scope(row), row.figures) for row in rows),
         tuple(answer for row in rows for answer in parse_answers(row.id, row.answers)),
     )

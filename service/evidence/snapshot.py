@@ -39,10 +39,11 @@ _NONE: _RowLayers = {name: RowLayer() for name in BUILDERS}
 
 
 class _OwnerState(NamedTuple):
-    """The snapshot that an owner of rows sees, with the rows of its own that it was built from."""
+    """The snapshot that an owner of rows sees, with the rows and measurements of its own in it."""
 
     view: CatalogView
     own: _RowLayers
+    measured: calibrations.TenantMeasurements = calibrations.NO_MEASUREMENTS
 
     def without_rows(self) -> "_OwnerState":
         """Returns the state of an owner that sees the same and has no rows yet."""
@@ -127,7 +128,7 @@ def _change_snapshot(
         measured_answers=measured.answers,
         **_index_rows(changed, shipped, own),
     )
-    return _OwnerState(view, own)
+    return _OwnerState(view, own, measured)
 
 
 def _read_changes(
@@ -138,7 +139,7 @@ def _read_changes(
         return before
     since = 0 if before.own is _NONE else before.view.revision
     changes = catalog.list_changed_rows(session, tenant_id, since)
-    measured = calibrations.build_planning_values(session, tenant_id)
+    measured = calibrations.build_planning_values(session, tenant_id, before.measured)
     return _change_snapshot(before, revision, common.own, changes, measured)
 
 

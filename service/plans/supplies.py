@@ -404,7 +404,7 @@ def _list_filters(question: PlanRequest, catalog: CatalogView) -> Iterator[tuple
         for place, name in enumerate(accelerators):
             pointer = f"/search/accelerators/{place}"
             known = resolve_row(catalog.accelerators, name, pointer).accelerator.id
-            if all(offer.accelerator_id != known for offer in catalog.offers.values()):
+            if not catalog.offers.list_of_key("accelerator_id", known):
                 raise PlanningError("NO_OFFER", pointer, "the catalog has no offer of this accelerator")
         ids = {catalog.accelerators[name].accelerator.id for name in accelerators}
         yield "/search/accelerators", lambda _, offer: offer.accelerator_id in ids

@@ -167,10 +167,10 @@ def _list_sources(answer: Mapping[str, Any] | None) -> list[Mapping[str, Any]]:
 def _list_comparable_offers(quoted: KnownOffer, catalog: CatalogView) -> Iterator[tuple[str, KnownOffer]]:
     """Yields the cheaper offers of today that plans would use too."""
     today = now().date()
-    terms = (quoted.accelerator_id, quoted.purchase_option, quoted.term, quoted.currency_code)
-    for name, offer in catalog.offers.items():
+    terms = (quoted.purchase_option, quoted.term, quoted.currency_code)
+    for name, offer in catalog.offers.list_of_key("accelerator_id", quoted.accelerator_id).items():
         if (
-            (offer.accelerator_id, offer.purchase_option, offer.term, offer.currency_code) == terms
+            (offer.purchase_option, offer.term, offer.currency_code) == terms
             and offer.accelerator_count >= quoted.accelerator_count
             and offer.price_per_device_hour < quoted.price_per_device_hour
             and offer.doubt is None

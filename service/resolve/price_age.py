@@ -18,15 +18,15 @@ def find_newest_day(catalog: CatalogView, resource: PricedResource = "offers") -
     key = f"{resource}_newest_day"
     if key not in catalog.cache:
         prices = catalog.offers if resource == "offers" else catalog.token_prices
-        catalog.cache[key] = max(_list_days(prices.values()), default=date.min)
+        catalog.cache[key] = max(_parse_days(prices.list_key_values("as_of")), default=date.min)
     day: date = catalog.cache[key]
     return day
 
 
-def _list_days(prices: Iterable[KnownOffer | KnownTokenPrice]) -> Iterator[date]:
-    for price in prices:
+def _parse_days(dates: Iterable[str]) -> Iterator[date]:
+    for as_of in dates:
         try:
-            yield parse_first_day(price.as_of)
+            yield parse_first_day(as_of)
         except ValueError:
             # Rows of earlier versions may hold a day that no calendar has.
             continue

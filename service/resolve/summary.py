@@ -187,9 +187,8 @@ def find_cheapest_offer(
     number, instance = question.cluster.accelerator_count, row.instance_type
     offers = [
         offer
-        for offer in catalog.offers.values()
-        if offer.accelerator_id == row.accelerator.id
-        and offer.purchase_option == "on_demand"
+        for offer in catalog.offers.list_of_key("accelerator_id", row.accelerator.id).values()
+        if offer.purchase_option == "on_demand"
         and offer.currency_code == "USD"
         and (offer.instance_type == instance if instance else offer.doubt is None)
         and not is_used_by_id_only(offer, catalog)

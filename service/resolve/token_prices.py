@@ -50,9 +50,7 @@ def _list_prices_of_model(
 ) -> Iterator[tuple[str, KnownTokenPrice]]:
     if isinstance(question.model, CatalogModel):
         model_id = catalog.models[question.model.id].source["id"]
-        for name, price in catalog.token_prices.items():
-            if price.model_id == model_id:
-                yield name, price
+        yield from catalog.token_prices.list_of_key("model_id", model_id).items()
 
 
 def warn_of_old_token_prices(question: CostEstimateRequest, catalog: CatalogView, notes: AnswerNotes) -> None:

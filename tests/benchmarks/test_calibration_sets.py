@@ -4,6 +4,7 @@ import pytest
 
 from service.calibrations import service as calibrations
 from service.calibrations.sets import FigureSources, MeasuredSet, list_figures, parse_calibration, to_document
+from service.catalog import service as catalog
 from service.evidence.snapshot import SnapshotStore
 from service.planning.hardware.calibration import OperatorQuantity, PowerQuantity, ServingQuantity
 from service.planning.hardware.calibration.measured import (
@@ -74,3 +75,16 @@ def test_the_snapshot_of_the_tenant_follows_and_no_other(store, database):
     assert measured == answer._replace(id=f"{kept}-1", calibration_id=kept)
     assert store.get_current("own").revision > before.revision
     assert store.get_current("another").calibrations == ()
+
+
+def test_a_write_that_leaves_the_calibrations_does_not_read_them_again(store, database):
+    with database.open_writer() as session:
+        calibrations.store_imported(session, "own", MeasuredSet(whole(), ()), {"import_id": "import"})
+    store.refresh()
+    before = store.get_current("own")
+    with database.open_writer() as session:
+        catalog.take_next_revision(session, "own")
+    store.refresh()
+    after = store.get_current("own")
+    assert after.revision > before.revision
+    assert after.calibrations is before.calibrations

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from service.planning.cost.prices import CommitmentTerm
 from tests.asking import ask, codes, gaps, question, refusal, shipped, usd
+from tests.catalog_rows import with_rows
 
 MODEL = {"source": "parameter_count", "parameter_count": 7_000_000_000}
 ASSUMED = {"source": "assumed", "utilization": 0.5}
@@ -234,7 +235,7 @@ class TestCommitments:
 
 def _offering(snapshot, offer):
     """The catalog with one more offer."""
-    return replace(snapshot, offers={**snapshot.offers, "offered": offer})
+    return replace(snapshot, offers=with_rows(snapshot.offers, {"offered": offer}))
 
 
 class TestBlocks:

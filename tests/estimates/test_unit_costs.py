@@ -11,6 +11,7 @@ from service.estimates.comparison import compare_costs
 from service.planning.errors import PlanningError
 from service.schemas.estimates import CostComparisonRequest
 from tests.asking import ask, gaps, question, refusal, shipped, usd
+from tests.catalog_rows import with_rows
 
 RENTED = {"price_per_device_hour": usd("3")}
 
@@ -208,8 +209,9 @@ def list_price(answer, name=GROQ):
 
 def age_price(catalog, name, as_of):
     """The catalog with another date of one token price."""
-    prices = dict(catalog.token_prices.items())
-    return replace(catalog, token_prices=prices | {name: replace(prices[name], as_of=as_of)})
+    prices = catalog.token_prices
+    changed = with_rows(prices, {name: replace(prices[name], as_of=as_of)})
+    return replace(catalog, token_prices=changed)
 
 
 def said_of_age(answer):
@@ -286,7 +288,8 @@ class TestListPrices:
         """A catalog whose token prices stop in 2023 compares with them, whatever day it is."""
         old = {name: replace(price, as_of="2023-05") for name, price in snapshot.token_prices.items()}
         asked = served(horizon={"total_requests": 10**6})
-        answer = ask(replace(snapshot, token_prices=old), "cost", asked)
+        changed = replace(snapshot, token_prices=with_rows(snapshot.token_prices, old))
+        answer = ask(changed, "cost", asked)
         assert list_price(answer)["as_of"] == "2023-05"
         assert said_of_age(answer) == []
 

@@ -11,9 +11,11 @@ from service.plans.assumptions import apply_assumptions, compute_time_factor
 from service.plans.search import merge_outcomes, search_space, split_search
 from service.plans.supplies import build_space
 from service.resolve.hardware import resolve_cluster
+from service.resolve.names import NamedRows
 from service.schemas.plan_answers import PlanConstraint
 from service.schemas.plans import PlanRequest
 from tests.asking import codes, shipped, usd
+from tests.catalog_rows import with_rows
 from tests.plans.kept import QUESTION, question, space
 
 NODE = {"accelerator": {"source": "catalog", "id": "h100-sxm"}, "accelerator_count": 40}
@@ -114,7 +116,7 @@ class TestOffers:
     def test_age_counts_from_the_newest_price_of_the_catalog_and_not_from_today(self):
         """A catalog whose prices stop in 2023 uses them, whatever day it is."""
         old = {name: offer for name, offer in shipped().offers.items() if offer.as_of == "2023-11-16"}
-        catalog = replace(shipped(), offers=old)
+        catalog = replace(shipped(), offers=with_rows(NamedRows(), old))
         of = build_space(question(search={"accelerators": ["t4"]}), catalog)
         assert {catalog.offers[name].as_of for name in names(of)} == {"2023-11-16"}
         assert "OFFER_OLD" not in codes(of.warnings)
