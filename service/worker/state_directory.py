@@ -47,7 +47,7 @@ class HeldLease(ProtocolMessage):
 
 
 class FinishedRun(ProtocolMessage):
-    """How the suite of the held lease ended, so that a restarted worker completes the run instead."""
+    """Completion of the held lease, once its suite has ended, for a worker that is restarted."""
 
     id: Name
     completion: LeaseCompletionRequest
