@@ -24,11 +24,11 @@ from typing import Any, TextIO
 import psycopg
 from sqlalchemy import make_url
 
+from bench.servers import IRONLAW, build_environment, start_server
 from bench.soak_load import Connections, SoakLoad, SoakTenant, Tally, WebhookReceiver
 from bench.soak_report import write_report
 from tests.postgresql import get_server
 
-IRONLAW = Path(sys.executable).with_name("ironlaw")
 TENANTS = ("default", "research", "products", "support")
 EQUAL, ONE_ASKS_HALF = [1.0, 1.0, 1.0, 1.0], [3.0, 1.0, 1.0, 1.0]
 """Shares of the tenants in the load."""
@@ -42,15 +42,12 @@ PROBE_EVERY_SECONDS = 0.5
 AFTER_SECONDS = 10.0
 """Time after the overload in which a quote and readiness are timed."""
 SATURATED_SHARE = 0.02
-READY_SECONDS = 60.0
 MEMORY_LIMIT_BYTES = 640_000_000
 SETTINGS = {
     "IRONLAW_MODE": "tenant",
-    "IRONLAW_PORT": "0",
     "IRONLAW_REQUESTS_PER_MINUTE": "1000000",
     "IRONLAW_WEBHOOK_NETWORKS": "127.0.0.0/8",
     "IRONLAW_MEMORY_LIMIT_BYTES": str(MEMORY_LIMIT_BYTES),
-    "PYTHONUNBUFFERED": "1",
 }
 _METRIC = re.compile(
     r"^(ironlaw_(?:long_work_\w+|jobs_overdue_seconds|requests_in_progress|webhook_deliveries"
@@ -117,12 +114,6 @@ def start_database(kind: str, folder: Path) -> Iterator[str]:
         server.stop()
 
 
-def build_environment(folder: Path, database_url: str) -> dict[str, str]:
-    own = {name: value for name, value in os.environ.items() if not name.startswith("IRONLAW_")}
-    given = {**SETTINGS, "IRONLAW_DATA_DIR": str(folder)}
-    return {**own, **given, **({"IRONLAW_DATABASE_URL": database_url} if database_url else {})}
-
-
 def create_keys(environment: dict[str, str]) -> dict[str, list[str]]:
     """Creates the tenants, and two keys of everything for each."""
 
@@ -136,26 +127,6 @@ def create_keys(environment: dict[str, str]) -> dict[str, list[str]]:
     for name in TENANTS[1:]:
         run("tenants", "create", name, "--name", name.title())
     return {name: [run("keys", "create", "--admin", "--tenant", name) for _ in range(2)] for name in TENANTS}
-
-
-@contextlib.contextmanager
-def serve(folder: Path, environment: dict[str, str]) -> Iterator[tuple["subprocess.Popen[bytes]", int]]:
-    """Serves until the end of the block; yields the process and its port."""
-    log = folder / "log"
-    with log.open("wb") as lines:
-        process = subprocess.Popen([IRONLAW, "serve"], env=environment, stdout=lines, stderr=lines)
-    try:
-        deadline = time.monotonic() + READY_SECONDS
-        while not (
-            said := re.search(r"^serving on http://127\.0\.0\.1:(\d+)", log.read_text(), re.MULTILINE)
-        ):
-            if process.poll() is not None or time.monotonic() > deadline:
-                raise RuntimeError(f"the service does not start: {log.read_text()[-2000:]}")
-            time.sleep(0.05)
-        yield process, int(said[1])
-    finally:
-        process.terminate()
-        process.wait()
 
 
 class SoakRecord:
@@ -311,9 +282,10 @@ def soak_service(kind: str, seconds: float, per_second: float, file: TextIO) -> 
     folder = Path(tempfile.mkdtemp(prefix="ironlaw-soak-"))
     try:
         with start_database(kind, folder) as database_url:
-            environment = build_environment(folder, database_url)
+            database = {"IRONLAW_DATABASE_URL": database_url} if database_url else {}
+            environment = build_environment({**SETTINGS, "IRONLAW_DATA_DIR": str(folder), **database})
             keys = create_keys(environment)
-            with serve(folder, environment) as (process, port):
+            with start_server(environment, folder / "log") as (process, port):
                 server, connections = SoakedServer(process, port, folder, database_url), Connections(port)
                 conditions = f"CPython {platform.python_version()}, {os.cpu_count()} cores"
                 record.write(

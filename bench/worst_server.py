@@ -5,7 +5,6 @@ import contextlib
 import hashlib
 import http.client
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -17,16 +16,14 @@ from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
+from bench.servers import build_environment, start_server
 from service.app.examples import EXAMPLE_IDS, EXAMPLES
 
-IRONLAW = Path(sys.executable).with_name("ironlaw")
 SETTINGS = {
-    "IRONLAW_PORT": "0",
     "IRONLAW_REQUESTS_PER_MINUTE": "1000000000",
     "IRONLAW_NODE_RESULTS_PER_DAY": "1000000000",
     "IRONLAW_NODE_INVENTORIES_PER_DAY": "1000000000",
     "IRONLAW_BACKGROUND_THREADS": "0",
-    "PYTHONUNBUFFERED": "1",
 }
 PATIENCE = 60.0
 OK, CREATED, UNANSWERED = 200, 201, 0
@@ -136,26 +133,12 @@ def served(data: Path, rows: dict[str, str]) -> Iterator[BenchServer]:
     own = data.with_name("serving")
     shutil.rmtree(own, ignore_errors=True)
     shutil.copytree(data, own)
-    log = own / "log"
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith("IRONLAW_")}
-    environment = {**inherited, **SETTINGS, "IRONLAW_DATA_DIR": str(own)}
-    with log.open("wb") as lines:
-        process = subprocess.Popen([IRONLAW, "serve"], env=environment, stdout=lines, stderr=lines)
-    try:
-        deadline = time.monotonic() + PATIENCE
-        while not (
-            said := re.search(r"^serving on http://127\.0\.0\.1:(\d+)", log.read_text(), re.MULTILINE)
-        ):
-            if time.monotonic() > deadline or process.poll() is not None:
-                raise RuntimeError(f"{process.poll()}: {log.read_text()[-2000:]}")
-            time.sleep(0.01)
-        server = BenchServer(process, int(said[1]), rows)
+    environment = build_environment({**SETTINGS, "IRONLAW_DATA_DIR": str(own)})
+    with start_server(environment, own / "log") as (process, port):
+        server = BenchServer(process, port, rows)
         while server.ask("GET", "/readyz", None, {}).status != OK:
             time.sleep(0.01)
         yield server
-    finally:
-        process.kill()
-        process.wait()
 
 
 def _makes_a_row(operation: ServerOperation) -> bool:
