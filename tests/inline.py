@@ -4,6 +4,7 @@ Of a small answer the hop is a third. Servers in processes of their own answer i
 """
 
 import asyncio
+import sys
 from collections.abc import Coroutine
 from contextvars import ContextVar
 from typing import Any
@@ -21,6 +22,8 @@ async def _run_sync(function: Any, *arguments: Any, **options: Any) -> Any:
 
 
 anyio.to_thread.run_sync = _run_sync
+# httpx looks for it in every folder of imports, for each event that it makes: a twelfth of a small answer.
+sys.modules.setdefault("sniffio", None)  # type: ignore[arg-type]
 
 
 class Loop:
