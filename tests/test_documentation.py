@@ -135,8 +135,8 @@ class TestBuilding:
     def test_callers_who_wait_for_it_leave_threads_to_others(self):
         go_on, patience = threading.Event(), 60
         documents = ApiDocuments(lambda: go_on.wait(patience) and DOCUMENT)
-        with ThreadPoolExecutor(5) as pool:
-            asked = [pool.submit(documents.get) for _ in range(5)]
+        with ThreadPoolExecutor(4) as pool:
+            asked = [pool.submit(documents.get) for _ in range(4)]
             refused, _ = wait(asked, patience, return_when=FIRST_EXCEPTION)
             assert isinstance(refused.pop().exception(), TooBusy)
             documents.prepare()  # says nothing: others wait already
