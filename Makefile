@@ -1,5 +1,5 @@
 # Two commands do everything: `make run` serves, `make test` checks. Both set up what they need.
-.PHONY: help run test test-unit lint types same-answers accuracy fit devices bills plans mfu prices price-page catalog-age bench journey soak fleet gpu-kernels hip-kernels gpu-kit gpu-purposes cudnn-support gpu-suite gpu-first-contact gpu-proof gpu-figures gpu-power gpu-stand-in hostile escalation worst-requests schemathesis faults kills oracles clients contract chart chart-tools client-sources client-packages sign-in site fresh-clone containers package sbom release-check platforms lock pins advisories clean
+.PHONY: help run test test-unit pytest lint types same-answers accuracy fit devices bills plans mfu prices price-page catalog-age bench journey soak fleet gpu-kernels hip-kernels gpu-kit gpu-purposes cudnn-support gpu-suite gpu-first-contact gpu-proof gpu-figures gpu-power gpu-stand-in hostile escalation worst-requests schemathesis faults kills oracles clients contract chart chart-tools client-sources client-packages sign-in site fresh-clone containers package sbom release-check platforms lock pins advisories clean
 
 VENV = .venv/bin
 # A machine with a GPU brings its own interpreter; nothing is installed there.
@@ -24,8 +24,8 @@ run: ## Set up, serve on loopback, ask the reference question
 .venv/.compiled test hostile faults kills: export PYTHONDONTWRITEBYTECODE =
 test: ## Set up, then lint, types and every test on SQLite and PostgreSQL
 	@tools/setup test
-	@$(MAKE) --no-print-directory --jobs=2 types lint .venv/.compiled
-	$(VENV)/python -m pytest -n auto --dist worksteal
+	@$(MAKE) --no-print-directory --jobs=2 lint .venv/.compiled
+	@$(MAKE) --no-print-directory --jobs=2 types pytest
 
 test-unit: ## Run the tests that only compute, while you edit
 	@tools/setup test
@@ -37,6 +37,9 @@ lint:
 
 types:
 	$(VENV)/mypy
+
+pytest:
+	$(VENV)/python -m pytest -n auto --dist worksteal
 
 # One process compiles all that the tests import, beside the types; else each worker does the same again.
 .venv/.compiled: $(shell find service accuracy migrations tests -name '*.py')

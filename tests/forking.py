@@ -80,10 +80,22 @@ _COMMANDS = (
 """What commands import once they run, and what tests call."""
 
 
+def _build_shared() -> None:
+    """Builds what applications of a process share: validators, and what FastAPI keeps of the routes."""
+    from service.app.application import ROUTERS  # noqa: PLC0415
+    from service.kit.http.models import complete_models  # noqa: PLC0415
+
+    complete_models()
+    for router in ROUTERS:
+        for route in router.routes:
+            _ = route.dependant  # type: ignore[attr-defined]
+
+
 def _import() -> None:
     gc.disable()
     for name in _COMMANDS:
         import_module(name)
+    _build_shared()
     gc.freeze()
     gc.enable()
 
