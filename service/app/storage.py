@@ -100,7 +100,7 @@ def upgrade_schema(database: Database) -> ShippedLoad:
 
 
 def _load_shipped_rows(database: Database) -> ShippedLoad:
-    with database.open_writer() as session:
+    with database.open_writer(is_unbounded=True) as session:
         return catalog.load_shipped(session)
 
 

@@ -6,8 +6,8 @@ loses updates or fails without this). Nothing below the edge commits.
 
 No statement runs for ever: PostgreSQL bounds each, on SQLite the transaction has a deadline, because a
 listener on every statement cost 2% of a short one. Nor does a transaction wait for ever: see
-:mod:`service.kit.database.waiting`. Migrations and backups opt out by the execution option
-``ironlaw_unbounded``.
+:mod:`service.kit.database.waiting`. Migrations, backups and the load of the shipped rows opt
+out by the execution option ``ironlaw_unbounded``.
 
 Nothing is set for a session of PostgreSQL but its time zone, which poolers know, and no statement is prepared
 there: behind a pooler in transaction mode each transaction may have another session.
@@ -188,9 +188,13 @@ class Database:
             yield session
 
     @contextmanager
-    def open_writer(self) -> Iterator[Writer]:
-        """Opens a write transaction, committed at the end or rolled back on error."""
-        opened = Writer(self._writing, expire_on_commit=False)
+    def open_writer(self, *, is_unbounded: bool = False) -> Iterator[Writer]:
+        """Opens a write transaction, committed at the end or rolled back on error.
+
+        An unbounded one may take as long as the machine needs: an operator waits for it, no request.
+        """
+        engine = self._writing.execution_options(ironlaw_unbounded=True) if is_unbounded else self._writing
+        opened = Writer(engine, expire_on_commit=False)
         with self._open_span("write"), self._wait_to_write(), self._note_failures(), opened as session:
             _begin(session)
             yield session
