@@ -103,16 +103,19 @@ class Stored:
         yield self._is_last(node_id), f"what counts of {node_id} is what its accepted results make now"
 
     def _list_accepted(self, node_id, gone):
-        """Each accepted result of a node with those of later runs, and when each had its verdict."""
+        """Each accepted result of a node, its verdict's time, and when each later run had its first verdict.
+
+        A run counts by any of its benchmarks: a drawing reads the last runs, whatever they measured.
+        """
         with self._database.open_reader() as session:
-            accepted = [
-                row.id
-                for row in list_accepted_results(session, TENANT, node_id)
-                if row.benchmark == DRAWN and row.id not in gone
-            ]
-            judged = get_validations(session, TENANT, accepted)
-        for number, result in enumerate(accepted):
-            yield result, [judged[name].validated_at for name in accepted[number:]]
+            accepted = [row for row in list_accepted_results(session, TENANT, node_id) if row.id not in gone]
+            judged = get_validations(session, TENANT, [row.id for row in accepted])
+        first = {}
+        for row in reversed(accepted):  # the last received first
+            at = judged[row.id].validated_at
+            if row.benchmark == DRAWN:
+                yield row.id, [at, *(time for run, time in first.items() if run != row.run_id)]
+            first[row.run_id] = min(at, first.get(row.run_id, at))
 
     def _is_last(self, node_id):
         """Whether a drawing of what is stored now would change nothing."""
