@@ -148,9 +148,9 @@ def _watch(points):
     writing = Database.open_writer
 
     @contextlib.contextmanager
-    def watched(self):
+    def watched(self, **options):
         done = ""
-        with writing(self) as session:
+        with writing(self, **options) as session:
             yield session
             session.flush()
             done = session.info.get("write", "")
