@@ -17,20 +17,23 @@ PageCursor = tuple[datetime, str]
 CalibrationFilters = Mapping[str, Collection[str]]
 
 
-_ACTIVE_ORDER = (CalibrationRow.created_at, CalibrationRow.id)
+_OLDEST_FIRST = (CalibrationRow.created_at, CalibrationRow.id)
 
 
 def list_active(session: Session, tenant_id: str) -> Sequence[CalibrationRow]:
     """Returns the active calibrations of a tenant with their content, oldest first."""
-    active = (CalibrationRow.tenant_id == tenant_id, CalibrationRow.state == ACTIVE)
-    ordered = select(CalibrationRow).where(*active).order_by(*_ACTIVE_ORDER)
-    return session.scalars(ordered.options(undefer_group("content"))).all()
+    statement = select(CalibrationRow).where(_build_active_condition(tenant_id)).order_by(*_OLDEST_FIRST)
+    return session.scalars(statement.options(undefer_group("content"))).all()
 
 
 def list_active_ids(session: Session, tenant_id: str) -> tuple[str, ...]:
     """Returns the ids of the active calibrations of a tenant, oldest first."""
-    active = (CalibrationRow.tenant_id == tenant_id, CalibrationRow.state == ACTIVE)
-    return tuple(session.scalars(select(CalibrationRow.id).where(*active).order_by(*_ACTIVE_ORDER)))
+    statement = select(CalibrationRow.id).where(_build_active_condition(tenant_id))
+    return tuple(session.scalars(statement.order_by(*_OLDEST_FIRST)))
+
+
+def _build_active_condition(tenant_id: str) -> ColumnElement[bool]:
+    return and_(CalibrationRow.tenant_id == tenant_id, CalibrationRow.state == ACTIVE)
 
 
 def get_calibration(session: Session, tenant_id: str, calibration_id: str) -> CalibrationRow | None:
