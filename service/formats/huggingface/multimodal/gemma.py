@@ -1,5 +1,8 @@
 """Gemma 4: towers for images and sound, of which a model has both, one or none."""
 
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
 from service.formats.huggingface.multimodal.parts import TextDecoder, build_text_decoder
 from service.formats.huggingface.parts import (
     build_attention,
@@ -16,7 +19,11 @@ from service.formats.huggingface.parts import (
     read_numbers,
     read_side,
 )
-from service.formats.huggingface.reader import ConfigReader, build_invalid_error, compute_head_size
+from service.formats.huggingface.reader import (
+    ConfigReader,
+    build_invalid_error,
+    compute_head_size,
+)
 from service.planning.models.architecture import Architecture, LayerBlock, ModelInputShape, ModelLayer
 from service.planning.models.layers import Convolution
 
@@ -116,20 +123,43 @@ def _build_audio_tower(reader: ConfigReader, text: TextDecoder) -> tuple[LayerBl
     return _build_audio_stem(reader, hidden), block, projector
 
 
+class _Sense(NamedTuple):
+    """What a model sees or hears, if its configuration has the member."""
+
+    member: str
+    shape: ModelInputShape
+    defaults: Mapping[str, int]
+    build: Callable[[ConfigReader, TextDecoder], tuple[LayerBlock, ...]]
+
+
+def _build_with_senses(reader: ConfigReader, text: TextDecoder, *senses: _Sense) -> Architecture:
+    """Puts the layers of each sense that a model has before its decoder."""
+    before: list[ModelLayer] = []
+    inputs = [ModelInputShape(name="text", kind="tokens")]
+    for sense in senses:
+        if reader.has_value(sense.member):
+            with read_nested(reader, sense.member, sense.defaults) as own:
+                before += sense.build(own, text)
+            inputs.append(sense.shape)
+    decoder = text.architecture
+    return Architecture(
+        inputs=tuple(inputs),
+        embeddings=decoder.embeddings,
+        layers=(*before, *decoder.layers),
+        heads=decoder.heads,
+        tied=decoder.tied,
+    )
+
+
 def build_gemma_4_multimodal(reader: ConfigReader, suffix: str) -> Architecture:
     """Gemma 4. Limits on what passes its matrices (``use_clipped_linears``) are no parameters."""
     text = build_text_decoder(reader, suffix, "gemma4_text", ties=True)
-    layers: list[ModelLayer] = []
-    inputs: list[ModelInputShape] = []
-    if reader.has_value("vision_config"):
-        with read_nested(reader, "vision_config", _VISION) as vision:
-            layers += _build_vision_tower(vision, text)
-        inputs.append(_IMAGE)
-    if reader.has_value("audio_config"):
-        with read_nested(reader, "audio_config", _AUDIO) as audio:
-            layers += _build_audio_tower(audio, text)
-        inputs.append(_SOUND)
-    return _join(text, inputs, layers)
+    return _build_with_senses(
+        reader,
+        text,
+        _Sense("vision_config", _IMAGE, _VISION, _build_vision_tower),
+        _Sense("audio_config", _SOUND, _AUDIO, _build_audio_tower),
+    )
 
 
 _UNIFIED_VISION = {
@@ -140,13 +170,13 @@ _UNIFIED_VISION = {
 }
 
 
-def _build_unified_vision(reader: ConfigReader, text: TextDecoder) -> LayerBlock:
+def _build_unified_vision(reader: ConfigReader, text: TextDecoder) -> tuple[LayerBlock, ...]:
     """Patches of pixels pass one matrix between norms; there are no layers."""
     side = (read_side(reader, "patch_size") or 1) * reader.read_size("pooling_kernel_size")
     width = reader.read_size("mm_embed_dim")
     out = reader.read_size_or("output_proj_dims", width)
     norm = build_norm(width)
-    return build_part(
+    part = build_part(
         build_learned_vectors("scale", 2 * 3 * side**2),
         build_patch_embedding(3, width, side),
         norm,
@@ -155,32 +185,21 @@ def _build_unified_vision(reader: ConfigReader, text: TextDecoder) -> LayerBlock
         build_linear(out, text.width, bias=False),
         over="image",
     )
+    return (part,)
+
+
+def _build_unified_audio(reader: ConfigReader, text: TextDecoder) -> tuple[LayerBlock, ...]:
+    heard = reader.read_size_or("output_proj_dims", reader.read_size("audio_embed_dim"))
+    norm = build_plain_norm(heard)
+    return (build_part(norm, build_linear(heard, text.width, bias=False), over="audio"),)
 
 
 def build_gemma_4_unified(reader: ConfigReader, suffix: str) -> Architecture:
     """Gemma 4 without towers: images and sound enter the decoder through a matrix each."""
     text = build_text_decoder(reader, suffix, "gemma4_unified_text", ties=True)
-    layers: list[ModelLayer] = []
-    inputs: list[ModelInputShape] = []
-    if reader.has_value("vision_config"):
-        with read_nested(reader, "vision_config", _UNIFIED_VISION) as vision:
-            layers.append(_build_unified_vision(vision, text))
-        inputs.append(_IMAGE)
-    if reader.has_value("audio_config"):
-        with read_nested(reader, "audio_config", {"audio_embed_dim": 640}) as audio:
-            heard = audio.read_size_or("output_proj_dims", audio.read_size("audio_embed_dim"))
-        norm = build_plain_norm(heard)
-        layers.append(build_part(norm, build_linear(heard, text.width, bias=False), over="audio"))
-        inputs.append(_SOUND)
-    return _join(text, inputs, layers)
-
-
-def _join(text: TextDecoder, inputs: list[ModelInputShape], before: list[ModelLayer]) -> Architecture:
-    decoder = text.architecture
-    return Architecture(
-        inputs=(ModelInputShape(name="text", kind="tokens"), *inputs),
-        embeddings=decoder.embeddings,
-        layers=(*before, *decoder.layers),
-        heads=decoder.heads,
-        tied=decoder.tied,
+    return _build_with_senses(
+        reader,
+        text,
+        _Sense("vision_config", _IMAGE, _UNIFIED_VISION, _build_unified_vision),
+        _Sense("audio_config", _SOUND, {"audio_embed_dim": 640}, _build_unified_audio),
     )
