@@ -715,6 +715,8 @@ PICTURES = {
     "qwen2.5-vl-7b": {"height": 1008, "width": 756},
     "qwen3-vl-8b": {"height": 1024},
     "gemma-4-26b-a4b": {"height": 768},
+    "gemma-4-12b-unified": {"height": 768, "audio_frames": 3000},
+    "gemma-4-e2b": {"height": 768, "audio_frames": 3000},
     "flux.1-dev": {"height": 1024},
     "flux.1-schnell": {"height": 1024},
     "flux.2-dev": {"height": 1024},

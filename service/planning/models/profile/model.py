@@ -134,7 +134,7 @@ class ModelProfile(NamedTuple):
     generates: bool
     """True if the model decodes token by token and stores keys and values.
 
-    Causal attention does, if a head yields tokens.
+    Causal attention does, if a head yields tokens, or if blocks alone are described, without embeddings.
     """
     inner_elements: float
     """Largest live intermediate per token of any layer, divided by tensor parallelism."""
@@ -382,7 +382,7 @@ def _build_attention_work(parts: _ModelParts) -> tuple[AttentionWork, ...]:
 
     Cross-attention alone does not decode, as its text is read anew.
     """
-    generates = bool(parts.language_heads)
+    generates = bool(parts.language_heads) or not (parts.architecture.heads or parts.architecture.embeddings)
     attention = attention_work(parts.blocks, generates=generates)
     if any(work.caches and not work.cross for work in attention):
         return attention
