@@ -124,7 +124,7 @@ def _build_audio_tower(reader: ConfigReader, text: TextDecoder) -> tuple[LayerBl
 
 
 class _Sense(NamedTuple):
-    """What a model sees or hears, if its configuration has the member."""
+    """A sense of a model, present if its configuration has the member."""
 
     member: str
     shape: ModelInputShape
