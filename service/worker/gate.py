@@ -23,6 +23,7 @@ class RequestGate:
         self._board = board
         self._open = threading.Event()
         self._open.set()
+        self._lock = threading.Lock()
 
     @property
     def is_open(self) -> bool:
@@ -35,14 +36,16 @@ class RequestGate:
 
     def shut(self, detail: str) -> None:
         """Shuts the gate because the service refused the credential; results stay in the spool."""
-        if self._open.is_set():
-            _logger.error("%s (%s)", ADVICE, detail)
-        self._open.clear()
-        self._board.update_status(notice=ADVICE)
+        with self._lock:  # several requests may be refused at once; one of them says so
+            if self._open.is_set():
+                _logger.error("%s (%s)", ADVICE, detail)
+            self._open.clear()
+            self._board.update_status(notice=ADVICE)
 
     def open(self) -> None:
         """Opens the gate because the service accepts the credential."""
-        if not self._open.is_set():
-            _logger.info("the service accepts the credential again")
-            self._board.update_status(notice="")
-        self._open.set()
+        with self._lock:
+            if not self._open.is_set():
+                _logger.info("the service accepts the credential again")
+                self._board.update_status(notice="")
+            self._open.set()
