@@ -60,6 +60,14 @@ MODULE_NAMES: Mapping[str, tuple[str, ...]] = {
     "latent_attention.index_query": _join_names(_SELF, "indexer.wq_b"),
     "latent_attention.index_key": _join_names(_SELF, "indexer.wk"),
     "latent_attention.index_weight": _join_names(_SELF, "indexer.weights_proj"),
+    "compressed_attention.query_down": _join_names(_SELF, "q_a_proj", "wq_a"),
+    "compressed_attention.query_up": _join_names(_SELF, "q_b_proj", "wq_b"),
+    "compressed_attention.key_value": _join_names(_SELF, "kv_proj", "wkv"),
+    "compressed_attention.output_down": _join_names(_SELF, "o_a_proj", "wo_a"),
+    "compressed_attention.output_up": _join_names(_SELF, "o_b_proj", "wo_b"),
+    "compressed_attention.index_query": _join_names(
+        _SELF, "compressor.indexer.q_b_proj", "indexer.q_b_proj", "indexer.wq_b"
+    ),
     "linear_attention.query_key_value": _join_names(_LINEAR, "in_proj_qkvz", "in_proj_qkv", "q_proj"),
     "linear_attention.gate": _join_names(_LINEAR, "in_proj_qkvz", "in_proj_z", "g_proj"),
     "linear_attention.step": _join_names(_LINEAR, "b_proj"),
@@ -252,6 +260,8 @@ class _SchemeRules(NamedTuple):
     ignored: _ModulePatterns
     compute: NumberFormat
     experts_only: bool = False
+    experts: MatrixScheme | None = None
+    """Scheme of routed experts, where it differs from that of the other matrices."""
     head: bool = False
     """True if the language-model head is packed unless it is ignored."""
     table: bool = False
@@ -376,7 +386,11 @@ def _read_fp8(reader: _QuantizationReader) -> _SchemeRules:
     # The file gives columns of a block first; both sides are equal in every published checkpoint.
     scheme = build_fp8_blocks(block[1], block[0]) if block else build_fp8_tensor(static=static)
     ignored = reader.read_modules("modules_to_not_convert", "ignored_layers")
-    return _SchemeRules(((None, scheme),), ignored, NumberFormat.FP8)
+    experts = reader.fields.get("expert_dtype")
+    if experts not in (None, "fp4", "fp8"):
+        raise _build_invalid_error(f"{reader.pointer}/expert_dtype", "known values are fp4 and fp8")
+    packed = MXFP4 if experts == "fp4" else None
+    return _SchemeRules(((None, scheme),), ignored, NumberFormat.FP8, experts=packed)
 
 
 def _read_fbgemm(reader: _QuantizationReader) -> _SchemeRules:
@@ -650,7 +664,9 @@ def _find_config(config: Mapping[str, object]) -> tuple[str, Mapping[str, object
         for name in ("quantization_config", "compression_config"):
             fields = holder.get(name)
             if isinstance(fields, Mapping):
-                return f"{parent}/{name}", fields
+                # DeepSeek-V4 states the format of its experts beside the object.
+                beside = {field: holder[field] for field in ("expert_dtype",) if field in holder}
+                return f"{parent}/{name}", {**beside, **fields}
             if fields is not None:
                 raise _build_invalid_error(f"{parent}/{name}", "must be an object")
     return None
@@ -661,6 +677,8 @@ def _build_format(method: str, rules: _SchemeRules, *, copies_tied_head: bool) -
         del facts
         if place.module in ALWAYS_WIDE or (rules.experts_only and place.module not in EXPERT_MODULES):
             return WIDE
+        if rules.experts is not None and place.module in EXPERT_MODULES:
+            return rules.experts
         return rules.select_scheme(str(place.layer), MODULE_NAMES.get(place.module, (place.module,)))
 
     def select_head_scheme(facts: ModelFacts, size: int) -> MatrixScheme:
@@ -680,7 +698,7 @@ def _build_format(method: str, rules: _SchemeRules, *, copies_tied_head: bool) -
     return WeightFormat(
         name=method,
         compute=rules.compute,
-        mean_bits=rules.schemes[-1][1].element_bits,
+        mean_bits=(rules.experts or rules.schemes[-1][1]).element_bits,
         scheme_of=select_scheme,
         head=select_head_scheme,
         table=select_table_scheme,

@@ -99,7 +99,7 @@ def test_a_quantization_is_kept_and_loaded(add, rows, tmp_path):
 @pytest.mark.parametrize(
     ("members", "named"),
     [
-        ({"model_type": "deepseek_v4"}, "/model_type: this model_type is not imported, because it has"),
+        ({"model_type": "diffllama"}, "/model_type: this model_type is not imported, because it has"),
         ({"model_type": "martian"}, "/model_type: this model_type is not known"),
         ({"num_key_value_heads": 5}, "/num_key_value_heads"),
         ({"quantization_config": {"quant_method": "runes"}}, "/quantization_config"),

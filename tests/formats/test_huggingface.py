@@ -24,6 +24,7 @@ LLAMA = {
     "intermediate_size": 128,
     "vocab_size": 100,
 }
+ENTRIES = {"model_type": "deepseek_v4", "architectures": ["DeepseekV4ForCausalLM"], "o_groups": 2}
 
 
 @pytest.mark.parametrize("case", [*COUNTED, *WALK["cases"]], ids=lambda case: case["name"])
@@ -34,8 +35,8 @@ def test_parameters_are_counted_as_pytorch_counts_them(case):
 
 
 def test_a_type_that_is_not_imported_says_what_is_missing():
-    with pytest.raises(PlanningError, match="hyper-connections") as caught:
-        import_config({"model_type": "deepseek_v4"})
+    with pytest.raises(PlanningError, match="differential attention") as caught:
+        import_config({"model_type": "diffllama"})
     assert (caught.value.code, caught.value.pointer) == ("MODEL_TYPE_UNKNOWN", "/model_type")
 
 
@@ -290,6 +291,31 @@ def test_the_original_bert_format_names_no_type():
             {"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"], "n_embd": 0},
             "CONFIG_FIELD_INVALID",
             "/n_embd",
+        ),
+        ({**ENTRIES, "o_groups": 3}, "CONFIG_FIELD_INVALID", "/o_groups"),
+        ({**ENTRIES, "compress_ratios": [0]}, "CONFIG_FIELD_INVALID", "/compress_ratios"),
+        ({**ENTRIES, "compress_ratios": [7] * 100}, "CONFIG_FIELD_INVALID", "/compress_ratios"),
+        ({**ENTRIES, "compress_ratios": [[]] * 100}, "CONFIG_FIELD_INVALID", "/compress_ratios"),
+        (
+            {**ENTRIES, "compress_rates": {"heavily_compressed_attention": 0}},
+            "CONFIG_FIELD_INVALID",
+            "/compress_rates",
+        ),
+        (
+            {**ENTRIES, "num_hidden_layers": 2, "layer_types": ["full_attention"] * 2},
+            "CONFIG_FIELD_INVALID",
+            "/layer_types",
+        ),
+        (
+            {
+                "model_type": "zamba",
+                "architectures": ["ZambaForCausalLM"],
+                "num_attention_heads": 7,
+                "attention_hidden_size": 64,
+                "attention_head_dim": None,
+            },
+            "CONFIG_FIELD_INVALID",
+            "/num_attention_heads",
         ),
         ({"model_type": "rwkv"}, "MODEL_TYPE_UNKNOWN", "/model_type"),
     ],

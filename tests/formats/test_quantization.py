@@ -6,6 +6,7 @@ from service.formats.huggingface import import_config
 from service.formats.quantization import read_checkpoint_format
 from service.planning.errors import PlanningError
 from service.planning.hardware.storage import MatrixPath, ModelFacts
+from service.planning.hardware.storage.named import MXFP4, WIDE
 from service.planning.memory.serving import inference_weight_bytes
 from service.planning.models.profile import build_profile
 from service.planning.parallelism import Parallelism
@@ -298,3 +299,34 @@ def test_what_cannot_be_read_is_refused_by_name(fields, code, pointer):
     with pytest.raises(PlanningError) as refused:
         read(fields)
     assert (refused.value.code, refused.value.pointer) == (code, pointer)
+
+
+class TestExpertsInFourBits:
+    """DeepSeek-V4 states the format of its experts beside ``quantization_config``, later releases inside."""
+
+    FP8 = {"quant_method": "fp8", "weight_block_size": [128, 128]}
+
+    @pytest.mark.parametrize(
+        "config",
+        [
+            {"quantization_config": FP8, "expert_dtype": "fp4"},
+            {"quantization_config": {**FP8, "expert_dtype": "fp4"}},
+        ],
+    )
+    def test_experts_are_blocks_of_32_and_the_rest_is_fp8(self, config):
+        found = read_checkpoint_format(config, 4)
+        expert, dense, router = (
+            found.scheme_of(MatrixPath(name, 1, 4, 4096), FACTS)
+            for name in (
+                "mixture_of_experts.expert_up",
+                "mixture_of_experts.shared_up",
+                "mixture_of_experts.router",
+            )
+        )
+        assert (expert, dense.element_bits, router) == (MXFP4, 8, WIDE)
+        assert found.compute is NumberFormat.FP8
+
+    def test_another_format_is_refused(self):
+        with pytest.raises(PlanningError) as caught:
+            read_checkpoint_format({"quantization_config": self.FP8, "expert_dtype": "fp3"}, 4)
+        assert caught.value.pointer == "/quantization_config/expert_dtype"

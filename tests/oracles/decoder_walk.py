@@ -184,6 +184,13 @@ def special(model_type: str, config: dict, choose: random.Random) -> None:  # no
             config["head_dim"] = hidden // config["num_attention_heads"]
         case "glm4_moe_lite" | "deepseek_v32" | "glm_moe_dsa" | "axk1" | "hy_v3" | "mellum" | "laguna":
             config["mlp_layer_types"] = ["dense", *choose.choices(["dense", "sparse"], k=depth - 1)]
+        case "deepseek_v4":
+            kinds = ["sliding_attention", "compressed_sparse_attention", "heavily_compressed_attention"]
+            config |= {"layer_types": choose.choices(kinds, k=depth), "num_key_value_heads": 1}
+            config["mlp_layer_types"] = choose.choices(["hash_moe", "moe"], k=depth)
+            config["compress_rates"] = {kinds[1]: 4, kinds[2]: choose.choice([8, 16])}
+            config |= {"head_dim": 32, "partial_rotary_factor": 0.25, "o_lora_rank": 12}
+            config |= {"o_groups": 2, "hc_mult": choose.choice([2, 4])}
         case "laguna":
             config["num_attention_heads_per_layer"] = None
         case "kimi_linear":

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from service.evidence.service import load_reference_curves
 from service.formats.huggingface import import_config
+from service.planning.errors import PlanningError
 from service.planning.hardware.storage import GGUF_FORMATS, NAMED_FORMATS, BlockFormat
 from service.planning.hardware.storage.named import MXFP4_ENGINE_FORMAT
 from service.planning.inference import build_decode_iteration
@@ -26,6 +27,7 @@ from service.planning.memory.serving import adapter_bytes, estimate_inference_me
 from service.planning.models.architecture import Architecture, LayerBlock, ModelEmbeddings, ModelHead
 from service.planning.models.layers import (
     Attention,
+    CompressedAttention,
     FeedForward,
     LatentAttention,
     LinearAttention,
@@ -294,6 +296,51 @@ def test_llama_cpp_keeps_states_and_convolutions_in_fp32():
     rules = resolve_rules(EngineName.LLAMA_CPP, None)
     assert rules.wide_states
     assert 4 * state_bytes(profile, NumberFormat.FP32, rules=rules) == 201 * 2**20
+
+
+def entries(**changes):
+    """DeepSeek-V4-Pro's attention: a window of 128, and beside it an entry for so many tokens."""
+    shape = {"hidden_size": 7168, "query_heads": 128, "query_rank": 1536, "head_size": 512}
+    around = {"window_tokens": 128, "output_groups": 16, "output_rank": 1024}
+    return CompressedAttention(**{**shape, **around, **changes})
+
+
+SCORED = {"overlapped": True, "index_heads": 64, "index_head_size": 128, "index_entries": 1024}
+
+
+class TestCompressedAttention:
+    def test_a_million_tokens_of_deepseek_v4_pro_take_the_room_that_is_published(self):
+        """9.62 GiB a sequence in BF16 (vLLM on DeepSeek V4, April 2026), and open entries in FP32."""
+        layers = (((entries(compression=128),), 31), ((entries(compression=4, **SCORED),), 30))
+        profile = decoder(*layers, hidden=7168)
+        opened = (31 * 128 * 2 * 512 + 30 * 4 * 2 * 2 * 640) * 4
+        found = key_value_bytes(profile, 2.0**20, NumberFormat.BF16)
+        assert (found - opened) / 2**30 == pytest.approx(9.62, abs=0.005)
+        assert found == key_value_bytes(profile, 2.0**20, NumberFormat.BF16, tensor=8)
+
+    def test_no_engine_keeps_tokens_beyond_its_window(self):
+        profile = decoder(((entries(),), 2), hidden=7168)
+        rules = resolve_rules(EngineName.VLLM, "0.9.0")
+        assert not rules.windows_kept
+        found = key_value_bytes(profile, 2.0**20, NumberFormat.BF16, rules=rules, batched_tokens=8192)
+        assert found == 2 * 128 * 512 * 2
+
+    def test_a_decoding_token_reads_the_picked_entries_and_the_keys_of_all(self):
+        profile = decoder(((entries(compression=4, **SCORED),), 1), hidden=7168)
+        workload = served(input_tokens=99_999.0, output_tokens=2.0)
+        flops = build_decode_iteration(profile, workload, Parallelism(), 1.0).flops
+        scores = 4 * 128 * 512 * (128 + 1024) + 2 * 64 * 128 * 100_000 / 4
+        assert flops - profile.matmul_flops_per_token == pytest.approx(scores)
+
+    def test_the_output_is_projected_by_groups_of_heads(self):
+        sizes = {tensor.name: tensor.size for tensor in entries().list_tensors()}
+        assert sizes["output_down"] == 16 * (128 // 16 * 512) * 1024
+        assert sizes["output_up"] == 16 * 1024 * 7168
+
+    def test_groups_that_do_not_divide_the_heads_are_refused(self):
+        with pytest.raises(PlanningError) as caught:
+            list(entries(query_heads=3, head_size=5).list_tensors())
+        assert caught.value.code == "OUTPUT_GROUPS"
 
 
 class TestFlops:

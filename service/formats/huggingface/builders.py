@@ -25,6 +25,7 @@ from service.planning.models.layers import (
     Attention,
     EmbeddingTable,
     FeedForward,
+    LearnedVectors,
     Linear,
     Normalization,
     SimpleLayer,
@@ -58,6 +59,15 @@ def build_nemotron_h(reader: ConfigReader, suffix: str) -> Architecture:
         {**reader.config, "num_hidden_layers": len(kinds)}, reader.defaults, reader.names, reader.defaulted
     )
     return build_architecture(counted, suffix, family)
+
+
+def build_deepseek_v4(reader: ConfigReader, suffix: str, family: DecoderFamily) -> Architecture:
+    """DeepSeek-V4: in front of the last norm its streams become one."""
+    hidden, streams = reader.read_size("hidden_size"), reader.read_size("hc_mult")
+    *blocks, norm = build_layers(reader, family)
+    joined = Linear(input_size=streams * hidden, output_size=streams, bias=True)
+    layers = (*blocks, joined, LearnedVectors(purpose="scale", rows=1, size=1), norm)
+    return assemble_architecture(reader, suffix, family, layers, hidden)
 
 
 def build_gemma_4(reader: ConfigReader, suffix: str) -> Architecture:
@@ -128,7 +138,9 @@ def build_zamba(reader: ConfigReader, suffix: str) -> Architecture:
     hidden = reader.read_size("hidden_size")
     (mamba,) = mixers.build_hybrid_mamba(reader, DecoderFamily(), "linear")
     wide = reader.read_optional_size("attention_hidden_size") or 2 * hidden
-    size = reader.read_optional_size("attention_head_dim") or wide // reader.read_size("num_attention_heads")
+    heads = reader.read_size("num_attention_heads")
+    size = reader.read_optional_size("attention_head_dim")
+    size = size or compute_head_size(wide, heads, "num_attention_heads")
     shared = _build_shared_layer(reader, wide, size, bias=False)
     kinds = patterns.list_zamba_kinds(reader, reader.read_depth("num_hidden_layers"))
     matrix = (Linear(input_size=hidden, output_size=hidden),)
@@ -140,7 +152,7 @@ def build_zamba_2(reader: ConfigReader, suffix: str) -> Architecture:
     hidden = reader.read_size("hidden_size")
     wide, inner = 2 * hidden, reader.read_optional_size("intermediate_size") or 4 * hidden
     rank, bias = reader.read_size("adapter_rank"), reader.read_flag("add_bias_linear")
-    size = wide // reader.read_size("num_attention_heads")
+    size = compute_head_size(wide, reader.read_size("num_attention_heads"), "num_attention_heads")
     shared = _build_shared_layer(reader, wide, size, bias=bias)
     own = [Linear(input_size=hidden, output_size=rank), Linear(input_size=rank, output_size=2 * inner)]
     if reader.read_flag("use_shared_attention_adapter"):

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
+from service.formats.huggingface import patterns
 from service.formats.huggingface.decoders import (
     DecoderFamily,
     ExpertLayout,
@@ -18,6 +19,7 @@ from service.formats.huggingface.reader import ConfigReader, build_invalid_error
 from service.planning.errors import PlanningError
 from service.planning.models.layers import (
     Attention,
+    CompressedAttention,
     Convolution,
     FeedForward,
     LatentAttention,
@@ -74,6 +76,46 @@ def build_indexed_attention(reader: ConfigReader, family: DecoderFamily, kind: s
             index_tokens=reader.read_size("index_topk"),
             bias=plain.bias,
         ),
+    )
+
+
+def build_compressed_attention(reader: ConfigReader, family: DecoderFamily, kind: str) -> Layers:
+    """Attention of DeepSeek-V4: a window, and entries for several tokens, or those that a scorer picks."""
+    del family
+    sparse = kind == "sparse"
+    compressed = None if kind == "window" else patterns.read_compression(reader, kind)
+    heads, groups = reader.read_size("num_attention_heads"), reader.read_size("o_groups")
+    if heads % groups:
+        raise build_invalid_error("o_groups", "o_groups does not divide the heads")
+    return (
+        CompressedAttention(
+            hidden_size=reader.read_size("hidden_size"),
+            query_heads=heads,
+            query_rank=reader.read_size("q_lora_rank"),
+            head_size=reader.read_size("head_dim"),
+            window_tokens=reader.read_size("sliding_window"),
+            output_groups=groups,
+            output_rank=reader.read_size("o_lora_rank"),
+            compression=compressed,
+            overlapped=sparse,
+            index_heads=reader.read_size("index_n_heads") if sparse else None,
+            index_head_size=reader.read_size("index_head_dim") if sparse else None,
+            index_entries=reader.read_size("index_topk") if sparse else None,
+        ),
+    )
+
+
+def build_hyper_connection(reader: ConfigReader, family: DecoderFamily, kind: str) -> Layers:
+    """Manifold-constrained hyper-connection (mHC, DeepSeek-V4): weights of the streams around a layer."""
+    del family, kind
+    streams = reader.read_size("hc_mult")
+    return (
+        Linear(
+            input_size=streams * reader.read_size("hidden_size"),
+            output_size=(2 + streams) * streams,
+            bias=True,
+        ),
+        LearnedVectors(purpose="scale", rows=1, size=3),
     )
 
 

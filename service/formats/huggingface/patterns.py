@@ -6,6 +6,9 @@ from typing import TypeAlias
 from service.formats.huggingface.reader import LARGEST_DEPTH, ConfigReader, build_invalid_error
 from service.planning.errors import PlanningError
 
+LARGEST_COMPRESSION = 2**20
+"""Largest number of tokens that one entry of a compressed cache may stand for."""
+
 LayerKindsPattern: TypeAlias = Callable[[ConfigReader, int], list[str]]
 """The kind of each layer: ``full``, ``window``, ``chunk``, ``linear``, ``convolution`` or ``hybrid``."""
 
@@ -268,6 +271,52 @@ def list_scorer_kinds(reader: ConfigReader, depth: int) -> list[str]:
     """Sparse attention: layers that take the tokens of an earlier layer's scorer are called shared."""
     named = reader.read_words("indexer_types", depth) or ["full"] * depth
     return ["shared" if name == "shared" else "full" for name in named]
+
+
+_COMPRESSED = {
+    "sliding_attention": "window",
+    "compressed_sparse_attention": "sparse",
+    "heavily_compressed_attention": "compressed",
+}
+_RATIOS = {0: "window", 1: "window", 4: "sparse", 128: "compressed"}
+_RATES = {
+    "sparse": ("compressed_sparse_attention", "compress_rate_csa", 4),
+    "compressed": ("heavily_compressed_attention", "compress_rate_hca", 128),
+}
+
+
+def list_compressed_kinds(reader: ConfigReader, depth: int) -> list[str]:
+    """DeepSeek-V4: layers by name, else by the tokens of an entry, else a scorer in every other layer."""
+    words = reader.read_words("layer_types", depth)
+    if words is not None:
+        if not set(words) <= _COMPRESSED.keys():
+            raise build_invalid_error("layer_types", f"known layer_types are {', '.join(_COMPRESSED)}")
+        return [_COMPRESSED[word] for word in words]
+    ratios = reader.read_value("compress_ratios")
+    if ratios is None:
+        return ["sparse" if index % 2 and index > 1 else "compressed" for index in range(depth)]
+    if not isinstance(ratios, list) or len(ratios) < depth:
+        raise build_invalid_error("compress_ratios", "compress_ratios must give one number for every layer")
+    # Further numbers are those of layers of multi-token prediction.
+    if not all(isinstance(each, int) and each in _RATIOS for each in ratios):
+        raise build_invalid_error(
+            "compress_ratios", f"known compress_ratios are {', '.join(map(str, _RATIOS))}"
+        )
+    return [_RATIOS[each] for each in ratios[:depth]]
+
+
+def read_compression(reader: ConfigReader, kind: str) -> int:
+    """Tokens that an entry of a compressed layer stands for."""
+    name, legacy, default = _RATES[kind]
+    rates = reader.read_value("compress_rates")
+    found = rates.get(name) if isinstance(rates, Mapping) else None
+    if found is None:
+        return reader.read_size_or(legacy, default)
+    if isinstance(found, bool) or not isinstance(found, int) or not 0 < found <= LARGEST_COMPRESSION:
+        raise build_invalid_error(
+            "compress_rates", f"{name} must be an integer from 1 to {LARGEST_COMPRESSION}"
+        )
+    return found
 
 
 def list_chunk_kinds(reader: ConfigReader, depth: int) -> list[str]:

@@ -112,7 +112,8 @@ def build_attention(work: AttentionWork, workload: InferenceWorkload, tensor: in
     shared = heads / max(work.key_value_heads / tensor, 1.0)
     if workload.rules.name is EngineName.TRANSFORMERS and work.key_value_heads:
         cached *= GROWN_PASSES + REPEATED_PASSES * shared
-    layers, size = float(work.layers), work.score_flops / (4.0 * work.query_heads)
+    layers = float(work.layers)
+    size = work.head_size or work.score_flops / (4.0 * work.query_heads)
     return CacheAttention(
         window_tokens=work.window_tokens,
         attended_tokens=work.attended_tokens,
@@ -123,7 +124,7 @@ def build_attention(work: AttentionWork, workload: InferenceWorkload, tensor: in
         index_flops=layers * work.index_flops,
         shared_heads=shared,
         head_elements=size,
-        query_elements=2.0 * layers * heads * size,
+        query_elements=0.0 if work.joined else 2.0 * layers * heads * size,
         caches=work.caches,
         fused=workload.fused,
         source_tokens=source if work.cross else None,

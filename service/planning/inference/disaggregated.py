@@ -103,7 +103,7 @@ def build_transfer(
     stages = min(prefill.pipeline, decode.pipeline)
     held = key_value_bytes(profile, input_tokens, cache_format, tensor=decode.tensor)
     lane = held * finer / stages
-    layers = max(1.0, float(sum(work.layers for work in profile.attention)))
+    layers = max(1.0, float(sum(work.layers for work in profile.attention if not work.joined)))
     messages = layers if by_layer else 1.0
     seconds = messages * (rail.hop_seconds + rail.chunk_seconds) + lane / rail.bytes_per_second
     return CacheTransfer(held * decode.tensor, seconds, layers, by_layer, handoff_seconds)

@@ -344,14 +344,22 @@ def build_iteration_model(
     rates = calibration.serving.get_rates(rules.name, rules.generation)
     fabric = build_fabric(cluster, calibration.links.value)._replace(launch_seconds=rates.collective_seconds)
     templates = _list_operator_templates(profile, _choose_kernels(workload))
-    kinds = _build_matrix_kinds(profile, workload, layout, templates, rates, formats=(narrow[0], wide))
+    kinds = _build_matrix_kinds(
+        profile,
+        workload,
+        layout,
+        templates,
+        rates,
+        formats=(narrow[0], wide),
+        has_fp4=accelerator.find_peak(NumberFormat.FP4) is not None,
+    )
     matrices = build_matrices(kinds, machine, rates)
     streaming = build_streaming(templates, machine, wide, tensor)
     attention = tuple(
         build_attention(work, workload, tensor) for work in profile.attention if not work.state_elements
     )
     scanning = build_scan_operator(templates, wide, tensor)
-    attentive = sum(work.layers for work in profile.attention)
+    attentive = sum(work.layers for work in profile.attention if not work.joined)
     dense, routed = kinds[DENSE].stored, kinds[ROUTED].stored
     beside = attentive * (1.0 + rates.layer_kernels)
     beside += profile.expert_blocks * (rates.expert_kernels + routed.widened * rates.widened_kernels)
@@ -387,6 +395,7 @@ def _build_matrix_kinds(
     rates: ServingRates,
     *,
     formats: tuple[NumberFormat, NumberFormat],
+    has_fp4: bool,
 ) -> tuple[MatrixKind, MatrixKind, MatrixKind]:
     """Builds dense matrices, experts and the head on one device, with their bytes in memory."""
     tensor, storage = layout.tensor, workload.storage
@@ -395,7 +404,8 @@ def _build_matrix_kinds(
     )
     head_bytes = _head_bytes(profile, storage, tensor)
     dense, routed = (
-        build_stored_format(profile, storage, *formats, routed=routed) for routed in (False, True)
+        build_stored_format(profile, storage, *formats, routed=routed, has_fp4=has_fp4)
+        for routed in (False, True)
     )
     reached = rates.expert_bandwidth * (rates.scaled_bandwidth if routed.blocks else 1.0)
     cut = 1.0 * (layout.expert_tensor or tensor)
@@ -426,8 +436,10 @@ def list_stored_matrices(
     wide = _select_high_precision(workload.weight_format, accelerator)
     if narrow is None or wide is None:
         return ()
+    has_fp4 = accelerator.find_peak(NumberFormat.FP4) is not None
     dense, routed = (
-        build_stored_format(profile, workload.storage, narrow[0], wide, routed=each) for each in (False, True)
+        build_stored_format(profile, workload.storage, narrow[0], wide, routed=each, has_fp4=has_fp4)
+        for each in (False, True)
     )
     return dense, routed
 

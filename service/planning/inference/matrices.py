@@ -52,12 +52,19 @@ class StoredMatrices(NamedTuple):
 
 
 def build_stored_format(
-    profile: ModelProfile, storage: WeightFormat, narrow: NumberFormat, wide: NumberFormat, *, routed: bool
+    profile: ModelProfile,
+    storage: WeightFormat,
+    narrow: NumberFormat,
+    wide: NumberFormat,
+    *,
+    routed: bool,
+    has_fp4: bool,
 ) -> StoredMatrices:
     """Returns the storage of dense matrices or of experts.
 
     A mixed format leaves one of them in high precision. Weights that the device does not multiply as they are
-    stored are widened to the format of activations.
+    stored are widened to the format of activations. A device with FP4 (``has_fp4``) multiplies weights of
+    four bits with activations in FP8, at the rate of FP8.
     """
     facts = profile.weights.facts
     bits, grouped = storage.mean_bits, False
@@ -68,7 +75,8 @@ def build_stored_format(
             break
     if bits >= ELEMENT_BITS[wide]:
         return StoredMatrices(wide)
-    if bits < ELEMENT_BITS[narrow]:
+    is_packed = has_fp4 and narrow is NumberFormat.FP8 and bits == ELEMENT_BITS[NumberFormat.FP4]
+    if bits < ELEMENT_BITS[narrow] and not is_packed:
         return StoredMatrices(wide, widened=True)
     return StoredMatrices(narrow, casts=grouped, blocks=grouped and bits == ELEMENT_BITS[NumberFormat.FP8])
 

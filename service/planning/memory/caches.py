@@ -28,6 +28,8 @@ def cache_bytes_per_token(
 
 def compute_max_cached_tokens(work: AttentionWork, rules: EngineRules, batched_tokens: int) -> float:
     """Returns the tokens beyond which the cache of a request in a layer no longer grows."""
+    if work.bounded:
+        return work.window_tokens
     if not rules.windows_kept:
         return math.inf
     return work.window_tokens + (batched_tokens if rules.window_slack is WindowSlack.REQUEST else 0)
@@ -53,7 +55,7 @@ def iteration_window_bytes(
         cache_bytes_per_token(work, cache_format, tensor)
         * min(float(batched_tokens), max(0.0, context_tokens - work.window_tokens))
         for work in profile.attention
-        if not work.cross
+        if not (work.cross or work.bounded)
     )
 
 

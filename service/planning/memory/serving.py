@@ -226,11 +226,14 @@ def _compute_lengths(profile: ModelProfile, workload: InferenceWorkload) -> tupl
 def _token_cache_bytes(profile: ModelProfile, workload: InferenceWorkload, tensor: int) -> float:
     """Returns the bytes that the engine divides its cache by when it reports tokens.
 
-    vLLM lays out all layers with a cache in pages of one size, that of the largest.
+    vLLM lays out all layers with a cache in pages of one size, that of the largest; entries that stand for
+    several tokens have pages of their own.
     """
     if not workload.rules.reports_full_length:
         return 0.0
     kept = [work for work in profile.attention if work.caches and not work.state_elements]
+    if any(work.joined for work in kept):
+        return 0.0
     largest = max((layer_cache_bytes(work, workload.cache_format, tensor) for work in kept), default=0.0)
     return largest * sum(work.layers for work in kept)
 

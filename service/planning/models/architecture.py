@@ -10,6 +10,7 @@ from typing import ClassVar, Final, Literal, TypeAlias, get_args
 from service.planning.errors import PlanningError
 from service.planning.models.layers import (
     Attention,
+    CompressedAttention,
     FeedForward,
     LatentAttention,
     LayerTensor,
@@ -64,6 +65,7 @@ MODELLED_KINDS: Final = frozenset(
     {
         Attention.kind,
         LatentAttention.kind,
+        CompressedAttention.kind,
         LinearAttention.kind,
         StateSpace.kind,
         FeedForward.kind,

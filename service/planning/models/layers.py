@@ -11,8 +11,9 @@ from these classes: the docstring of a member is its description there.
 
 Sources of the shapes: Vaswani et al. 2017 (attention, feed-forward), Shazeer 2019 and Ainslie et al.
 2023 (multi-query, grouped-query), Shazeer 2020 (gated feed-forward), Jiang et al. 2024 (mixture of
-experts), DeepSeek-V2 2024 (latent attention), Gu and Dao 2023, Dao and Gu 2024 (state space), Yang
-et al. 2024 (gated delta rule), Naumov et al. 2019 (DLRM), Peebles and Xie 2022 (adaptive norm).
+experts), DeepSeek-V2 2024 (latent attention), DeepSeek-V4 2026 (compressed attention), Gu and Dao 2023,
+Dao and Gu 2024 (state space), Yang et al. 2024 (gated delta rule), Naumov et al. 2019 (DLRM), Peebles and
+Xie 2022 (adaptive norm).
 """
 
 import math
@@ -235,6 +236,76 @@ class LatentAttention:
         yield LayerTensor("index_key_norm", (self.index_head_size,), TensorSplit.NONE)
         yield LayerTensor("index_key_norm_shift", (self.index_head_size,), TensorSplit.NONE)
         yield build_matrix("index_weight", self.hidden_size, self.index_heads)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompressedAttention:
+    """Attention over a window and over entries that each stand for several tokens (DeepSeek-V4).
+
+    One vector is key and value of all heads. Without ``compression`` the window is all that a token sees;
+    with a scorer it sees the entries that the scorer picks (CSA), without one all of them (HCA).
+    """
+
+    kind: ClassVar[Literal["compressed_attention"]] = "compressed_attention"
+    hidden_size: int
+    query_heads: int
+    """Number of query heads."""
+    query_rank: int
+    """Width of the compressed query."""
+    head_size: int
+    """Width of a head, and of the vector that is key and value of all heads."""
+    window_tokens: int
+    """Length of the sliding window in tokens, which are seen uncompressed."""
+    output_groups: int
+    """Number of groups of heads that the output projects by themselves first."""
+    output_rank: int
+    """Width that each of these groups is projected to."""
+    compression: int | None = None
+    """Number of tokens that an entry stands for; absent where only the window is seen."""
+    overlapped: bool = False
+    """True if an entry is made of its own tokens and of those of the entry before."""
+    index_heads: int | None = None
+    """Number of heads of the scorer that picks entries; absent where all are read."""
+    index_head_size: int | None = None
+    """Width of the heads of the scorer, and of the one key that it keeps for each entry."""
+    index_entries: int | None = None
+    """Number of entries that the scorer picks for each query."""
+    count: int = 1
+
+    @property
+    def series(self) -> int:
+        """Number of vectors that a token gives to entries: to its own, and to the next where they overlap."""
+        return 2 if self.overlapped else 1
+
+    def list_tensors(self) -> Iterator[LayerTensor]:
+        """Projections, their norms, the sinks, the compressor and the scorer."""
+        query = self.query_heads * self.head_size
+        if query % self.output_groups:
+            raise PlanningError("OUTPUT_GROUPS", "/output_groups", "output_groups must divide the heads")
+        yield build_matrix("query_down", self.hidden_size, self.query_rank)
+        yield LayerTensor("query_norm", (self.query_rank,), TensorSplit.NONE)
+        yield build_matrix("query_up", self.query_rank, query, TensorSplit.COLUMN)
+        yield build_matrix("key_value", self.hidden_size, self.head_size)
+        yield LayerTensor("key_value_norm", (self.head_size,), TensorSplit.NONE)
+        groups = (self.output_groups, query // self.output_groups, self.output_rank)
+        yield LayerTensor("output_down", groups, TensorSplit.COLUMN, multiplied=1.0)
+        gathered = self.output_groups * self.output_rank
+        yield build_matrix("output_up", gathered, self.hidden_size, TensorSplit.ROW)
+        yield LayerTensor("sinks", (self.query_heads,), TensorSplit.COLUMN)
+        yield from self._list_compressor_tensors("compressor", self.head_size)
+        if self.index_heads is not None and self.index_head_size is not None:
+            yield from self._list_compressor_tensors("index", self.index_head_size)
+            yield build_matrix("index_query", self.query_rank, self.index_heads * self.index_head_size)
+            yield build_matrix("index_weight", self.hidden_size, self.index_heads)
+
+    def _list_compressor_tensors(self, name: str, size: int) -> Iterator[LayerTensor]:
+        if self.compression is None:
+            return
+        width = self.series * size
+        yield build_matrix(f"{name}_key_value", self.hidden_size, width)
+        yield build_matrix(f"{name}_gate", self.hidden_size, width)
+        yield LayerTensor(f"{name}_positions", (self.compression, width), TensorSplit.NONE)
+        yield LayerTensor(f"{name}_norm", (size,), TensorSplit.NONE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -706,6 +777,7 @@ class Modulation:
 SimpleLayer: TypeAlias = (
     Attention
     | LatentAttention
+    | CompressedAttention
     | LinearAttention
     | StateSpace
     | FeedForward

@@ -16,6 +16,7 @@ from service.planning.errors import PlanningError
 from service.planning.models.architecture import Architecture, LayerBlock, ModelInputShape
 from service.planning.models.layers import (
     Attention,
+    CompressedAttention,
     Convolution,
     Interaction,
     LatentAttention,
@@ -260,7 +261,7 @@ def block_positions(architecture: Architecture, sample: SampleShape) -> tuple[Bl
     return tuple(found)
 
 
-_SCORED_ELSEWHERE = (LatentAttention, LinearAttention, StateSpace)
+_SCORED_ELSEWHERE = (LatentAttention, CompressedAttention, LinearAttention, StateSpace)
 
 
 def _count_multiply_adds(layer: SimpleLayer, positions: LayerPositions) -> float:

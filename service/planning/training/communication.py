@@ -27,7 +27,13 @@ from service.planning.hardware.traffic import (
     tensor_messages,
 )
 from service.planning.models.architecture import LayerBlock
-from service.planning.models.layers import Attention, LatentAttention, MixtureOfExperts, TensorSplit
+from service.planning.models.layers import (
+    Attention,
+    CompressedAttention,
+    LatentAttention,
+    MixtureOfExperts,
+    TensorSplit,
+)
 from service.planning.parallelism import DeviceGroup, GroupPlacement, Parallelism
 
 
@@ -81,6 +87,9 @@ def compute_block_traffic(block: LayerBlock) -> BlockTraffic:
                 key = layer.plain_head_size + layer.rotary_head_size
                 keys += count * layer.query_heads * (key + layer.value_head_size)
                 queries += count * layer.query_heads * key
+            case CompressedAttention():
+                keys += count * layer.head_size
+                queries += count * layer.query_heads * layer.head_size
             case MixtureOfExperts():
                 sent += count * (layer.latent_size or layer.hidden_size)
                 experts = max(experts, layer.choice)

@@ -2650,6 +2650,37 @@ export interface CommitmentTerms {
     idle_share?: number;
 }
 
+/** Attention over a window and over entries that each stand for several tokens (DeepSeek-V4). */
+export interface CompressedAttentionLayer {
+    kind: 'compressed_attention';
+    /** Width of the residual stream. */
+    hidden_size: number;
+    /** Number of query heads. */
+    query_heads: number;
+    /** Width of the compressed query. */
+    query_rank: number;
+    /** Width of a head, and of the vector that is key and value of all heads. */
+    head_size: number;
+    /** Length of the sliding window in tokens, which are seen uncompressed. */
+    window_tokens: number;
+    /** Number of groups of heads that the output projects by themselves first. */
+    output_groups: number;
+    /** Width that each of these groups is projected to. */
+    output_rank: number;
+    /** Number of tokens that an entry stands for; absent where only the window is seen. */
+    compression?: number;
+    /** True if an entry is made of its own tokens and of those of the entry before. */
+    overlapped?: boolean;
+    /** Number of heads of the scorer that picks entries; absent where all are read. */
+    index_heads?: number;
+    /** Width of the heads of the scorer, and of the one key that it keeps for each entry. */
+    index_head_size?: number;
+    /** Number of entries that the scorer picks for each query. */
+    index_entries?: number;
+    /** Number of times that the layer stands in a row. */
+    count?: number;
+}
+
 /** Constant power. */
 export interface ConstantBaselineLoad {
     /** Selects this shape. */
@@ -6027,7 +6058,7 @@ export interface ModelImportRequest {
     config: Record<string, unknown>;
 }
 
-export type ModelLayer = AttentionLayer | LatentAttentionLayer | LinearAttentionLayer | StateSpaceLayer | FeedForwardLayer | MixtureOfExpertsLayer | NormalizationLayer | ActivationLayer | LinearLayer | ConvolutionLayer | ResamplingLayer | LearnedVectorsLayer | EmbeddingTableLayer | InteractionLayer | ModulationLayer | BlockLayer;
+export type ModelLayer = AttentionLayer | LatentAttentionLayer | CompressedAttentionLayer | LinearAttentionLayer | StateSpaceLayer | FeedForwardLayer | MixtureOfExpertsLayer | NormalizationLayer | ActivationLayer | LinearLayer | ConvolutionLayer | ResamplingLayer | LearnedVectorsLayer | EmbeddingTableLayer | InteractionLayer | ModulationLayer | BlockLayer;
 
 /** A page of models. */
 export interface ModelPage {
@@ -8925,7 +8956,7 @@ export interface SessionRevocationRequest {
 /** Part of the training state that is sharded over the data-parallel devices. */
 export type Sharding = 'none' | 'zero_1' | 'zero_2' | 'zero_3' | 'hybrid';
 
-export type SimpleLayer = AttentionLayer | LatentAttentionLayer | LinearAttentionLayer | StateSpaceLayer | FeedForwardLayer | MixtureOfExpertsLayer | NormalizationLayer | ActivationLayer | LinearLayer | ConvolutionLayer | ResamplingLayer | LearnedVectorsLayer | EmbeddingTableLayer | InteractionLayer | ModulationLayer;
+export type SimpleLayer = AttentionLayer | LatentAttentionLayer | CompressedAttentionLayer | LinearAttentionLayer | StateSpaceLayer | FeedForwardLayer | MixtureOfExpertsLayer | NormalizationLayer | ActivationLayer | LinearLayer | ConvolutionLayer | ResamplingLayer | LearnedVectorsLayer | EmbeddingTableLayer | InteractionLayer | ModulationLayer;
 
 /** A simulation, event by event. Give `duration_seconds` or `requests`. */
 export interface SimulatedSolver {

@@ -16,8 +16,20 @@ from service.planning.precision import ELEMENT_BITS, NumberFormat
 
 WIDE: Final = MatrixScheme(16.0)
 
-ALWAYS_WIDE: Final = frozenset({"mixture_of_experts.router", "mixture_of_experts.shared_router"})
-"""Matrices that quantisation tools and engines leave in high precision: they choose experts."""
+ALWAYS_WIDE: Final = frozenset(
+    {
+        "mixture_of_experts.router",
+        "mixture_of_experts.shared_router",
+        "compressed_attention.compressor_key_value",
+        "compressed_attention.compressor_gate",
+        "compressed_attention.index_key_value",
+        "compressed_attention.index_gate",
+        "compressed_attention.index_weight",
+    }
+)
+"""Matrices that quantisation tools and engines leave in high precision: they choose experts, weigh the tokens
+of an entry, or choose entries.
+"""
 
 EXPERT_MODULES: Final = frozenset(f"mixture_of_experts.expert_{name}" for name in ("gate", "up", "down"))
 

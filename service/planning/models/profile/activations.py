@@ -13,6 +13,7 @@ from typing import NamedTuple
 from service.planning.models.architecture import LayerBlock, ModelLayer
 from service.planning.models.layers import (
     Attention,
+    CompressedAttention,
     FeedForward,
     LatentAttention,
     Linear,
@@ -179,6 +180,35 @@ def _(layer: LatentAttention, trained: TrainedMatrices | None = None) -> Activat
 
 
 @activation_terms.register
+def _(layer: CompressedAttention, trained: TrainedMatrices | None = None) -> ActivationTerms:
+    query, gathered = layer.query_heads * layer.head_size, layer.output_groups * layer.output_rank
+    compressed = layer.series * (layer.head_size + (layer.index_head_size or 0)) if layer.compression else 0
+    compressing = ("compressor_key_value", "compressor_gate", "index_key_value", "index_gate", "index_weight")
+    inputs = layer.hidden_size * count_saved_inputs(trained, "query_down", "key_value", *compressing)
+    between = layer.query_rank * count_saved_inputs(trained, "query_up", "index_query")
+    grouped = gathered * count_saved_inputs(trained, "output_up")
+    names = ("query_down", "key_value", "query_up", "index_query", "output_down", "output_up", *compressing)
+    return ActivationTerms(
+        # Input of the projections, the compressed query and the key before and after their norms, and the
+        # vectors and weights of the compressor.
+        whole_elements=inputs
+        + between
+        + layer.query_rank
+        + 2 * layer.head_size
+        + 2 * compressed
+        + _count_low_rank_elements(trained, *names),
+        # Query before and after its norm, the result, and the result of each group.
+        split_elements=3 * query + grouped,
+        statistics_bytes=4.0 * layer.query_heads,
+        score_elements=float(layer.query_heads),
+        whole_inputs=inputs + between,
+        split_inputs=grouped,
+        whole_normed=layer.query_rank + layer.head_size,
+        split_normed=query,
+    )
+
+
+@activation_terms.register
 def _(layer: LinearAttention, trained: TrainedMatrices | None = None) -> ActivationTerms:
     key = layer.key_heads * layer.key_head_size
     value = layer.value_heads * layer.value_head_size
@@ -284,6 +314,7 @@ ACTIVATION_KINDS = frozenset(
     for kind in (
         Attention,
         LatentAttention,
+        CompressedAttention,
         LinearAttention,
         StateSpace,
         FeedForward,
@@ -331,6 +362,8 @@ def inner_elements(layer: ModelLayer) -> float:  # noqa: PLR0911 - one kind a ca
         case LatentAttention():
             heads = layer.rotary_head_size + layer.plain_head_size + layer.value_head_size
             return 2 * layer.query_heads * heads
+        case CompressedAttention():
+            return 2 * layer.query_heads * layer.head_size
         case LinearAttention():
             return 2 * (layer.key_heads * layer.key_head_size + layer.value_heads * layer.value_head_size)
         case StateSpace():

@@ -9,16 +9,26 @@ per multiplication and addition, as PyTorch counts them for the plain formulas.
 - latent attention (DeepSeek-V2 2024, section 2.1): keys are rebuilt with their rotary part, so a score
   costs 2 (nope + rope) and a weighted sum 2 v a head; the cache is one compressed vector and one rotary key
   for all heads, on every device of a tensor-parallel group; a scorer of sparse attention stores another key.
+- compressed attention (DeepSeek-V4 2026, section 2.3): scores over a window and, in the same kernel, over an
+  entry for each ``r`` tokens, so that a token of context counts as ``1 / r`` of an entry in FLOPs, cache and
+  scorer; the vectors of tokens whose entry is not complete are kept in FP32, and read once an entry.
 - linear attention (Yang et al. 2024): a state of key x value elements a value head, read, corrected and
   written for every token (three products of that size, 6 FLOPs an element); the convolution's last inputs.
 - state space (Gu and Dao 2023; Dao and Gu 2024): a state of inner x state elements, decayed, added to and
   read (6 FLOPs an element); the last inputs of the convolution.
 """
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from service.planning.models.architecture import LayerBlock
-from service.planning.models.layers import Attention, LatentAttention, LinearAttention, StateSpace
+from service.planning.models.layers import (
+    Attention,
+    CompressedAttention,
+    LatentAttention,
+    LinearAttention,
+    StateSpace,
+)
 
 
 class AttentionWork(NamedTuple):
@@ -36,7 +46,7 @@ class AttentionWork(NamedTuple):
     caches: bool
     token_flops: float = 0.0
     """FLOPs per token whatever the context: updates of a state, convolutions."""
-    whole_cache_elements: int = 0
+    whole_cache_elements: float = 0.0
     """Elements per token that every device of a tensor-parallel group stores."""
     state_elements: int = 0
     """Elements of recurrent state of one sequence of a model that decodes."""
@@ -52,22 +62,30 @@ class AttentionWork(NamedTuple):
     """Maximum tokens of context that count for a token, where a scorer picks them."""
     index_flops: float = 0.0
     """FLOPs of the scorer, per token and token of context."""
-    index_elements: int = 0
+    index_elements: float = 0.0
     """Part of ``whole_cache_elements`` that the scorer reads of every token of context."""
-    vectors: int = 2
+    vectors: float = 2.0
     """Vectors per token, layer and head with separate scales in an integer cache."""
+    joined: bool = False
+    """True if it runs in the kernels of another attention of its layer, on the same queries."""
+    bounded: bool = False
+    """True if no engine keeps tokens beyond the window."""
+    head_size: float = 0.0
+    """Width of a key where ``score_flops`` are those of an entry for several tokens; 0 otherwise."""
 
 
 _ELEMENT_FLOPS = 6.0
+_WIDE_ELEMENTS = 2.0
+"""Room of an FP32 element in elements of a cache of 16 bits."""
 
 
-def _build_work(layer: object, count: int, *, generates: bool) -> AttentionWork | None:
+def _list_work(layer: object, count: int, *, generates: bool) -> Iterator[AttentionWork]:
     match layer:
         case Attention():
             cross = layer.cross_size is not None
             causal = layer.causal and not cross
             sizes = layer.head_size + (layer.value_head_size or layer.head_size)
-            return AttentionWork(
+            yield AttentionWork(
                 layers=count,
                 score_flops=2.0 * layer.query_heads * sizes,
                 query_heads=layer.query_heads,
@@ -81,7 +99,7 @@ def _build_work(layer: object, count: int, *, generates: bool) -> AttentionWork 
         case LatentAttention():
             per_head = layer.plain_head_size + layer.rotary_head_size + layer.value_head_size
             absorbed = 2 * layer.key_value_rank + layer.rotary_head_size
-            return AttentionWork(
+            yield AttentionWork(
                 layers=count,
                 score_flops=2.0 * layer.query_heads * per_head,
                 query_heads=layer.query_heads,
@@ -100,13 +118,17 @@ def _build_work(layer: object, count: int, *, generates: bool) -> AttentionWork 
                 index_flops=2.0 * (layer.index_heads or 0) * (layer.index_head_size or 0),
                 index_elements=layer.index_head_size or 0,
             )
+        case CompressedAttention():
+            yield from _list_compressed_work(layer, count, generates=generates)
         case LinearAttention():
             state = layer.value_heads * layer.key_head_size * layer.value_head_size
             convolved = 2 * layer.key_heads * layer.key_head_size + layer.value_heads * layer.value_head_size
             if layer.rule == "fixed":
-                return _build_recurrent_work(count, layer.value_heads, state, 0, width=1, generates=generates)
-            return _build_recurrent_work(
-                count, layer.value_heads, state, convolved, width=layer.convolution_width, generates=generates
+                convolved, width = 0, 1
+            else:
+                width = layer.convolution_width
+            yield _build_recurrent_work(
+                count, layer.value_heads, state, convolved, width=width, generates=generates
             )
         case StateSpace():
             states = layer.groups * layer.state_size
@@ -114,11 +136,55 @@ def _build_work(layer: object, count: int, *, generates: bool) -> AttentionWork 
             state = layer.inner_size * layer.state_size
             # Mamba 1 has no heads: its channels are independent.
             heads = layer.heads or layer.inner_size
-            return _build_recurrent_work(
+            yield _build_recurrent_work(
                 count, heads, state, convolved, width=layer.convolution_width, generates=generates
             )
         case _:
-            return None
+            pass
+
+
+def _list_compressed_work(
+    layer: CompressedAttention, count: int, *, generates: bool
+) -> Iterator[AttentionWork]:
+    window = AttentionWork(
+        layers=count,
+        score_flops=4.0 * layer.query_heads * layer.head_size,
+        query_heads=layer.query_heads,
+        key_value_heads=0,
+        key_value_head_elements=0,
+        causal=True,
+        window_tokens=float(layer.window_tokens),
+        caches=generates,
+        whole_cache_elements=layer.head_size,
+        vectors=1,
+        bounded=True,
+    )
+    yield window
+    if layer.compression is None:
+        return
+    each, scorer = 1.0 / layer.compression, layer.index_head_size or 0
+    picked = layer.compression * layer.index_entries if layer.index_entries else float("inf")
+    yield window._replace(
+        score_flops=window.score_flops * each,
+        window_tokens=float("inf"),
+        whole_cache_elements=(layer.head_size + scorer) * each,
+        vectors=each,
+        attended_tokens=float(picked),
+        index_flops=2.0 * (layer.index_heads or 0) * scorer * each,
+        index_elements=scorer * each,
+        joined=True,
+        bounded=False,
+        head_size=layer.head_size,
+    )
+    kept = 2.0 * layer.series * (layer.head_size + scorer)
+    yield window._replace(
+        score_flops=0.0,
+        window_tokens=float(layer.compression),
+        whole_cache_elements=kept * _WIDE_ELEMENTS,
+        attended_tokens=0.0,
+        joined=True,
+        head_size=layer.head_size,
+    )
 
 
 def _build_recurrent_work(
@@ -145,10 +211,8 @@ def attention_work(blocks: tuple[LayerBlock, ...], *, generates: bool) -> tuple[
     work: dict[AttentionWork, AttentionWork] = {}
     for block in blocks:
         for layer in block.layers:
-            item = _build_work(layer, block.count * layer.count, generates=generates)
-            if item is None:
-                continue
-            kind = item._replace(layers=1)
-            known = work.get(kind)
-            work[kind] = item._replace(layers=item.layers + known.layers) if known else item
+            for item in _list_work(layer, block.count * layer.count, generates=generates):
+                kind = item._replace(layers=1)
+                known = work.get(kind)
+                work[kind] = item._replace(layers=item.layers + known.layers) if known else item
     return tuple(work.values())

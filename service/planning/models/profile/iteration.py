@@ -6,6 +6,7 @@ from typing import NamedTuple
 from service.planning.models.architecture import ModelLayer
 from service.planning.models.layers import (
     Attention,
+    CompressedAttention,
     FeedForward,
     LatentAttention,
     LinearAttention,
@@ -63,7 +64,7 @@ def live_elements(layer: ModelLayer) -> LiveElements:
     return LiveElements(_count_split_elements(layer))
 
 
-def _count_split_elements(layer: ModelLayer) -> float:
+def _count_split_elements(layer: ModelLayer) -> float:  # noqa: PLR0911 - one kind a case
     match layer:
         case Attention():
             sizes = layer.head_size + (layer.value_head_size or layer.head_size)
@@ -71,6 +72,8 @@ def _count_split_elements(layer: ModelLayer) -> float:
         case LatentAttention():
             keys = layer.rotary_head_size + layer.plain_head_size
             return layer.query_heads * (2 * keys + 2 * layer.value_head_size)
+        case CompressedAttention():
+            return 2 * layer.query_heads * layer.head_size + layer.output_groups * layer.output_rank
         case LinearAttention():
             key = layer.key_heads * layer.key_head_size
             return 4 * key + 4 * layer.value_heads * layer.value_head_size

@@ -16,6 +16,7 @@ from service.planning.models.architecture import LayerBlock, ModelHead
 from service.planning.models.layers import (
     Activation,
     Attention,
+    CompressedAttention,
     Convolution,
     EmbeddingTable,
     FeedForward,
@@ -450,6 +451,44 @@ def _(layer: LatentAttention, choice: KernelChoice) -> Iterator[OperatorTemplate
     )
     if layer.gate != "none":
         yield _build_activation(layer.query_heads * layer.value_head_size, choice, gated=True)
+    yield _build_residual(layer.hidden_size, choice.fusion)
+
+
+@layer_templates.register
+def _(layer: CompressedAttention, choice: KernelChoice) -> Iterator[OperatorTemplate]:
+    tensors = list(layer.list_tensors())
+    yield from _join_matrices(_build_matrices(tensors, choice), choice)
+    query = layer.query_heads * layer.head_size
+    yield StreamedTemplate("norm", *_compute_norm_traffic(layer.query_rank + layer.head_size, "rms", choice))
+    yield StreamedTemplate("norm", *_split_traffic(_compute_norm_traffic(query, "rms", choice)))
+    # Positions are written into queries and key, and taken out of the result.
+    yield _build_rotary(2.0 * query + layer.head_size, choice.fusion)
+    window = AttentionTemplate(
+        "attention",
+        layer.query_heads,
+        1.0,
+        layer.head_size,
+        layer.head_size,
+        causal=True,
+        window=float(layer.window_tokens),
+        attended=float("inf"),
+        flash=choice.flash,
+        fused=choice.fused,
+        fusion=choice.fusion,
+    )
+    yield window
+    if layer.compression is not None:
+        each, scorer = 1.0 / layer.compression, layer.index_head_size or 0
+        weighed = 2.0 * layer.series * (layer.head_size + scorer)
+        moved = MovedElements(whole=2.0 * weighed, kernels=1 + bool(scorer), flops=_SOFTMAX_FLOPS * weighed)
+        yield StreamedTemplate("compression", moved, moved)
+        yield window._replace(
+            name="compressed_attention",
+            window=float("inf"),
+            attended=layer.compression * layer.index_entries if layer.index_entries else float("inf"),
+            index_flops=2.0 * (layer.index_heads or 0) * scorer,
+            times=each,
+        )
     yield _build_residual(layer.hidden_size, choice.fusion)
 
 

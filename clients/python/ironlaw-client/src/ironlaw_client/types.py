@@ -3603,6 +3603,51 @@ class CommitmentTerms(TypedDict):
     """
 
 
+class CompressedAttentionLayer(TypedDict):
+    """Attention over a window and over entries that each stand for several tokens (DeepSeek-V4)."""
+
+    kind: Literal["compressed_attention"]
+
+    hidden_size: int
+    """Width of the residual stream."""
+
+    query_heads: int
+    """Number of query heads."""
+
+    query_rank: int
+    """Width of the compressed query."""
+
+    head_size: int
+    """Width of a head, and of the vector that is key and value of all heads."""
+
+    window_tokens: int
+    """Length of the sliding window in tokens, which are seen uncompressed."""
+
+    output_groups: int
+    """Number of groups of heads that the output projects by themselves first."""
+
+    output_rank: int
+    """Width that each of these groups is projected to."""
+
+    compression: NotRequired[int]
+    """Number of tokens that an entry stands for; absent where only the window is seen."""
+
+    overlapped: NotRequired[bool]
+    """True if an entry is made of its own tokens and of those of the entry before."""
+
+    index_heads: NotRequired[int]
+    """Number of heads of the scorer that picks entries; absent where all are read."""
+
+    index_head_size: NotRequired[int]
+    """Width of the heads of the scorer, and of the one key that it keeps for each entry."""
+
+    index_entries: NotRequired[int]
+    """Number of entries that the scorer picks for each query."""
+
+    count: NotRequired[int]
+    """Number of times that the layer stands in a row."""
+
+
 class ConstantBaselineLoad(TypedDict):
     """Constant power."""
 
@@ -8108,7 +8153,7 @@ class ModelImportRequest(TypedDict):
     """The parsed config.json, as published."""
 
 
-ModelLayer: TypeAlias = "AttentionLayer | LatentAttentionLayer | LinearAttentionLayer | StateSpaceLayer | FeedForwardLayer | MixtureOfExpertsLayer | NormalizationLayer | ActivationLayer | LinearLayer | ConvolutionLayer | ResamplingLayer | LearnedVectorsLayer | EmbeddingTableLayer | InteractionLayer | ModulationLayer | BlockLayer"
+ModelLayer: TypeAlias = "AttentionLayer | LatentAttentionLayer | CompressedAttentionLayer | LinearAttentionLayer | StateSpaceLayer | FeedForwardLayer | MixtureOfExpertsLayer | NormalizationLayer | ActivationLayer | LinearLayer | ConvolutionLayer | ResamplingLayer | LearnedVectorsLayer | EmbeddingTableLayer | InteractionLayer | ModulationLayer | BlockLayer"
 
 
 class ModelPage(TypedDict):
@@ -11932,7 +11977,7 @@ class SessionRevocationRequest(TypedDict):
 Sharding: TypeAlias = "Literal['none', 'zero_1', 'zero_2', 'zero_3', 'hybrid']"
 """Part of the training state that is sharded over the data-parallel devices."""
 
-SimpleLayer: TypeAlias = "AttentionLayer | LatentAttentionLayer | LinearAttentionLayer | StateSpaceLayer | FeedForwardLayer | MixtureOfExpertsLayer | NormalizationLayer | ActivationLayer | LinearLayer | ConvolutionLayer | ResamplingLayer | LearnedVectorsLayer | EmbeddingTableLayer | InteractionLayer | ModulationLayer"
+SimpleLayer: TypeAlias = "AttentionLayer | LatentAttentionLayer | CompressedAttentionLayer | LinearAttentionLayer | StateSpaceLayer | FeedForwardLayer | MixtureOfExpertsLayer | NormalizationLayer | ActivationLayer | LinearLayer | ConvolutionLayer | ResamplingLayer | LearnedVectorsLayer | EmbeddingTableLayer | InteractionLayer | ModulationLayer"
 
 
 class SimulatedSolver(TypedDict):
