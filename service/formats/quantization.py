@@ -49,6 +49,8 @@ MODULE_NAMES: Mapping[str, tuple[str, ...]] = {
     "attention.key": _join_names(_SELF, "k_proj", "qkv_proj", "c_attn", "query_key_value", "wk"),
     "attention.value": _join_names(_SELF, "v_proj", "qkv_proj", "c_attn", "query_key_value", "wv"),
     "attention.output": _join_names(_SELF, "o_proj", "out_proj", "c_proj", "dense", "wo"),
+    "attention.index_query": _join_names(_SELF, "indexer.q_proj", "index_q_proj"),
+    "attention.index_key": _join_names(_SELF, "indexer.k_proj", "index_k_proj"),
     "latent_attention.query": _join_names(_SELF, "q_proj"),
     "latent_attention.query_down": _join_names(_SELF, "q_a_proj", "fused_qkv_a_proj"),
     "latent_attention.query_up": _join_names(_SELF, "q_b_proj"),

@@ -24,6 +24,7 @@ LLAMA = {
     "intermediate_size": 128,
     "vocab_size": 100,
 }
+BLOCKS = {"model_type": "minimax_m3_vl_text", "architectures": ["MiniMaxM3VLForCausalLM"], "head_dim": 16}
 ENTRIES = {"model_type": "deepseek_v4", "architectures": ["DeepseekV4ForCausalLM"], "o_groups": 2}
 
 
@@ -305,6 +306,19 @@ def test_the_original_bert_format_names_no_type():
             {**ENTRIES, "num_hidden_layers": 2, "layer_types": ["full_attention"] * 2},
             "CONFIG_FIELD_INVALID",
             "/layer_types",
+        ),
+        ({**BLOCKS, "layer_types": ["spiral"] * 2}, "CONFIG_FIELD_INVALID", "/layer_types"),
+        ({**BLOCKS, "moe_layer_freq": [1]}, "CONFIG_FIELD_INVALID", "/moe_layer_freq"),
+        ({**BLOCKS, "moe_layer_freq": [1, 2]}, "CONFIG_FIELD_INVALID", "/moe_layer_freq"),
+        (
+            {**BLOCKS, "sparse_attention_config": {"sparse_attention_freq": 1}},
+            "CONFIG_FIELD_INVALID",
+            "/sparse_attention_config",
+        ),
+        (
+            {**BLOCKS, "sparse_attention_config": {"sparse_attention_freq": [1, 1], "sparse_index_dim": 0}},
+            "CONFIG_FIELD_INVALID",
+            "/index_head_dim",
         ),
         (
             {

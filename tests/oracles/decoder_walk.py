@@ -191,6 +191,11 @@ def special(model_type: str, config: dict, choose: random.Random) -> None:  # no
             config["compress_rates"] = {kinds[1]: 4, kinds[2]: choose.choice([8, 16])}
             config |= {"head_dim": 32, "partial_rotary_factor": 0.25, "o_lora_rank": 12}
             config |= {"o_groups": 2, "hc_mult": choose.choice([2, 4])}
+        case "minimax_m3_vl_text":
+            config["layer_types"] = choose.choices(["full_attention", "minimax_m3_sparse"], k=depth)
+            config["mlp_layer_types"] = choose.choices(["dense", "sparse"], k=depth)
+            config |= {"index_n_heads": config["num_key_value_heads"], "index_block_size": 4}
+            config |= {"index_topk_blocks": 8, "index_head_dim": 16, "rotary_dim": 8}
         case "laguna":
             config["num_attention_heads_per_layer"] = None
         case "kimi_linear":

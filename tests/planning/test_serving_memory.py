@@ -1,6 +1,7 @@
 """Caches, states, buffers and reservations of served models, against engine logs and exact figures."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
 
@@ -341,6 +342,24 @@ class TestCompressedAttention:
         with pytest.raises(PlanningError) as caught:
             list(entries(query_heads=3, head_size=5).list_tensors())
         assert caught.value.code == "OUTPUT_GROUPS"
+
+
+class TestScoredAttention:
+    LAYER = attention(hidden_size=6144, key_value_heads=4, head_size=128)
+    PICKED = replace(LAYER, index_heads=4, index_head_size=128, index_tokens=16 * 128)
+
+    def test_a_scorer_keeps_one_key_a_token_on_every_device(self):
+        whole, tokens = decoder(((self.PICKED,), 57), hidden=6144), 1000.0
+        one, four = (key_value_bytes(whole, tokens, BF16, tensor=tensor) for tensor in (1, 4))
+        assert one == 57 * (2 * 4 * 128 + 128) * 2 * tokens
+        assert four == 57 * (2 * 128 + 128) * 2 * tokens
+
+    def test_a_token_scores_all_and_attends_to_the_blocks_that_are_picked(self):
+        profile = decoder(((self.PICKED,), 1), hidden=6144)
+        workload = served(input_tokens=99_999.0, output_tokens=2.0)
+        flops = build_decode_iteration(profile, workload, Parallelism(), 1.0).flops
+        scores = 4 * 64 * 128 * 2048 + 2 * 4 * 128 * 100_000
+        assert flops - profile.matmul_flops_per_token == pytest.approx(scores)
 
 
 class TestFlops:

@@ -477,6 +477,18 @@ DECODERS: Mapping[str, DecoderFamily] = {
     "minimax_m2": DecoderFamily(
         heads=AttentionOptions(bias=False, norm="projection"), experts=ExpertLayout(inner="intermediate_size")
     ),
+    "minimax_m3_vl_text": DecoderFamily(
+        heads=_NORMED_PLAIN,
+        attention=mixers.build_block_scored_attention,
+        kinds=patterns.list_block_scorer_kinds,
+        inner=lambda reader: reader.read_size("dense_intermediate_size"),
+        bias=False,
+        experts=ExpertLayout(
+            inner="intermediate_size",
+            layers=build_sparse_after_dense("first_k_dense_replace"),
+            shared_size="shared_intermediate_size",
+        ),
+    ),
     "mimo_v2_flash": DecoderFamily(
         attention=mixers.build_mimo_attention,
         kinds=patterns.list_mimo_kinds,
@@ -698,7 +710,6 @@ NOT_IMPORTED: Mapping[str, str] = {
     "inkling_text": "convolved keys and values, and relative positions projected from each token",
     "jetmoe": "experts inside attention",
     "longcat_flash": "experts that compute nothing, for which its class makes gates that no checkpoint has",
-    "minimax_m3_vl_text": "a scorer that picks blocks of keys beside grouped-query attention",
     "qwen4_exp_text": "hyper-connections and tables of n-grams",
     "rwkv": "time mixing without attention",
     "xlstm": "a matrix memory with input and forget gates",

@@ -79,6 +79,34 @@ def build_indexed_attention(reader: ConfigReader, family: DecoderFamily, kind: s
     )
 
 
+_BLOCK_SCORER = {
+    "index_n_heads": "sparse_num_index_heads",
+    "index_head_dim": "sparse_index_dim",
+    "index_block_size": "sparse_block_size",
+    "index_topk_blocks": "sparse_topk_blocks",
+}
+"""Members of MiniMax-M3's ``sparse_attention_config`` that its flat fields have taken the place of."""
+
+
+def build_block_scored_attention(reader: ConfigReader, family: DecoderFamily, kind: str) -> Layers:
+    """MiniMax-M3: attention by heads over the blocks of tokens that a scorer picks in its sparse layers."""
+    (plain,) = build_attention(reader, family, "full")
+    if kind != "sparse" or not isinstance(plain, Attention):
+        return (plain,)
+    stated = reader.read_value("sparse_attention_config")
+    nested = stated if isinstance(stated, Mapping) else {}
+    renamed = {name: nested[legacy] for name, legacy in _BLOCK_SCORER.items() if legacy in nested}
+    scorer = ConfigReader({**reader.config, **renamed}, reader.defaults, reader.names, reader.defaulted)
+    return (
+        replace(
+            plain,
+            index_heads=scorer.read_size("index_n_heads"),
+            index_head_size=scorer.read_size("index_head_dim"),
+            index_tokens=scorer.read_size("index_block_size") * scorer.read_size("index_topk_blocks"),
+        ),
+    )
+
+
 def build_compressed_attention(reader: ConfigReader, family: DecoderFamily, kind: str) -> Layers:
     """Attention of DeepSeek-V4: a window, and entries for several tokens, or those that a scorer picks."""
     del family

@@ -203,6 +203,30 @@ def mark_all_sparse(reader: ConfigReader, depth: int) -> list[bool]:
     return [True] * depth
 
 
+def _read_marks(marks: list[object], depth: int, name: str) -> list[bool]:
+    if len(marks) < depth or not all(isinstance(mark, int) and mark in (0, 1) for mark in marks):
+        raise build_invalid_error(name, f"{name} must be 0 or 1 for every layer")
+    return [bool(mark) for mark in marks[:depth]]
+
+
+def list_block_scorer_kinds(reader: ConfigReader, depth: int) -> list[str]:
+    """MiniMax-M3: layers whose scorer picks blocks of tokens are called sparse."""
+    words = reader.read_words("layer_types", depth)
+    if words is not None:
+        if not set(words) <= {"full_attention", "minimax_m3_sparse"}:
+            raise build_invalid_error(
+                "layer_types", "known layer_types are full_attention, minimax_m3_sparse"
+            )
+        return ["sparse" if word == "minimax_m3_sparse" else "full" for word in words]
+    stated = reader.read_value("sparse_attention_config")
+    marks = stated.get("sparse_attention_freq") if isinstance(stated, Mapping) else None
+    if marks is None:
+        return ["full"] * depth
+    if not isinstance(marks, list):
+        raise build_invalid_error("sparse_attention_config", "sparse_attention_freq must be a list")
+    return ["sparse" if mark else "full" for mark in _read_marks(marks, depth, "sparse_attention_config")]
+
+
 def build_sparse_after_dense(field: str, default: int = 0) -> SparseLayersPattern:
     """As ``mlp_layer_types`` lists them, else experts in all but the first layers."""
 
@@ -214,7 +238,10 @@ def build_sparse_after_dense(field: str, default: int = 0) -> SparseLayersPatter
                     "mlp_layer_types", "mlp_layer_types must be a list of dense and sparse"
                 )
             return [word == "sparse" for word in words]
-        if reader.read_value("moe_layer_freq") not in (None, 1):
+        marks = reader.read_value("moe_layer_freq")
+        if isinstance(marks, list):
+            return _read_marks(marks, depth, "moe_layer_freq")
+        if marks not in (None, 1):
             raise PlanningError(
                 "CONFIG_FIELD_UNSUPPORTED", "/moe_layer_freq", "only a moe_layer_freq of 1 is known here"
             )

@@ -127,6 +127,13 @@ class Attention:
     score_bias: bool = False
     """True if a learned term is added to the scores (relative positions). Fused kernels do not differentiate
     it, so training stores the scores."""
+    index_heads: int | None = None
+    """Number of heads of the scorer that picks tokens (sparse attention); absent where every token is
+    read."""
+    index_head_size: int | None = None
+    """Width of the heads of the scorer, and of the one key that it keeps for each token."""
+    index_tokens: int | None = None
+    """Number of tokens that the scorer picks for each query, by blocks or one by one."""
     count: int = 1
 
     def list_tensors(self) -> Iterator[LayerTensor]:
@@ -160,6 +167,11 @@ class Attention:
             gates = gathered if self.gate == "element" else self.query_heads
             yield build_matrix("gate", self.hidden_size, gates, TensorSplit.COLUMN)
             yield from build_vectors(self.gate_bias, "gate_bias", gates, TensorSplit.COLUMN)
+        if self.index_heads is not None and self.index_head_size is not None:
+            yield build_matrix("index_query", self.hidden_size, self.index_heads * self.index_head_size)
+            yield build_matrix("index_key", self.hidden_size, self.index_head_size)
+            yield LayerTensor("index_query_norm", (self.index_head_size,), TensorSplit.NONE)
+            yield LayerTensor("index_key_norm", (self.index_head_size,), TensorSplit.NONE)
 
     def _list_norms(self, query: int, key: int) -> Iterator[LayerTensor]:
         if self.query_key_norm == "none":

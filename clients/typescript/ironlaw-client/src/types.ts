@@ -1060,6 +1060,15 @@ export interface AttentionLayer {
      * differentiate it, so training stores the scores.
      */
     score_bias?: boolean;
+    /**
+     * Number of heads of the scorer that picks tokens (sparse attention); absent where every token is
+     * read.
+     */
+    index_heads?: number;
+    /** Width of the heads of the scorer, and of the one key that it keeps for each token. */
+    index_head_size?: number;
+    /** Number of tokens that the scorer picks for each query, by blocks or one by one. */
+    index_tokens?: number;
     /** Number of times that the layer stands in a row. */
     count?: number;
 }

@@ -9,6 +9,7 @@ from service.formats.huggingface.multimodal.glm import build_glm_v
 from service.formats.huggingface.multimodal.own import (
     build_kimi_vl,
     build_llama4,
+    build_minimax_m3,
     build_mllama,
 )
 from service.formats.huggingface.multimodal.projected import (
@@ -69,6 +70,14 @@ FAMILIES: Mapping[str, ModelFamily] = {
         {},
     ),
     "kimi_vl": _build_family("KimiVL", partial(build_kimi_vl, first=True)),
+    "minimax_m3_vl": ModelFamily(
+        "MiniMaxM3",
+        build_minimax_m3,
+        ("SparseForConditionalGeneration", "VLModel"),
+        "SparseForConditionalGeneration",
+        None,
+        {},
+    ),
     "mllama": _build_family("Mllama", build_mllama),
     "llama4": _build_family("Llama4", build_llama4),
 }
@@ -78,7 +87,6 @@ NOT_IMPORTED: Mapping[str, str] = {
     "ernie4_5_vl_moe": "experts of its own for images beside those for text",
     "gemma3n": "a vision tower of another library (MobileNet); its text_config is read on its own",
     "glm5_next": "hyper-connections",
-    "minimax_m3_vl": "a scorer that picks blocks of keys beside grouped-query attention",
     "qwen2_5_omni": "a talker and a vocoder beside the model that reads",
     "qwen3_omni_moe": "a talker and a vocoder beside the model that reads",
     "qwen4_exp": "hyper-connections and tables of n-grams",

@@ -1,4 +1,4 @@
-"""Families with a vision tower of their own: Mllama, Llama 4 and Kimi."""
+"""Families with a vision tower of their own: Mllama, Llama 4, Kimi and MiniMax-M3."""
 
 from functools import partial
 
@@ -278,3 +278,49 @@ def build_kimi_vl(reader: ConfigReader, suffix: str, *, first: bool = False) -> 
     )
     image = ModelInputShape(name="image", kind="image", channels=3)
     return join_vision_and_text(text, image, stem, block, projector)
+
+
+_MINIMAX_VISION = {
+    "hidden_size": 1280,
+    "intermediate_size": 5120,
+    "num_hidden_layers": 32,
+    "num_attention_heads": 16,
+    "patch_size": 14,
+    "temporal_patch_size": 2,
+    "spatial_merge_size": 2,
+}
+
+
+def build_minimax_m3(reader: ConfigReader, suffix: str) -> Architecture:
+    """MiniMax-M3: patches are projected one by one, and merged by a second projector."""
+    text = build_text_decoder(reader, suffix.removeprefix("Sparse"), "minimax_m3_vl_text")
+    projected = reader.read_size_or("projector_hidden_size", 6144)
+    with read_nested(reader, "vision_config", _MINIMAX_VISION) as vision:
+        hidden, frames = vision.read_size("hidden_size"), vision.read_size("temporal_patch_size")
+        factor, step = vision.read_size("spatial_merge_size"), read_side(vision, "patch_size") or 1
+        channels = vision.read_size_or("num_channels", 3)
+        stem = build_part(
+            build_patch_embedding(channels, hidden, step, bias=False, frames=frames, frame_stride=frames),
+            build_norm(hidden),
+            over="image",
+        )
+        block = LayerBlock(
+            layers=(
+                build_norm(hidden),
+                build_attention(hidden, vision.read_size("num_attention_heads")),
+                build_norm(hidden),
+                build_mlp(hidden, vision.read_size("intermediate_size")),
+            ),
+            count=vision.read_depth("num_hidden_layers"),
+            over=("image",),
+        )
+    projector = build_part(
+        build_linear(hidden, projected),
+        build_linear(projected, text.width),
+        build_merge(factor),
+        build_linear(text.width * factor**2, projected),
+        build_linear(projected, text.width),
+        over="image",
+    )
+    picture = ModelInputShape(name="image", kind="video", channels=3, frames=1)
+    return join_vision_and_text(text, picture, stem, block, projector)

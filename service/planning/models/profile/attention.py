@@ -4,7 +4,8 @@ A layer of any of these kinds is one :class:`AttentionWork`: FLOPs that the proj
 elements that it stores per token, and those that it stores per sequence whatever its length. FLOPs are two
 per multiplication and addition, as PyTorch counts them for the plain formulas.
 
-- attention: scores and weighted sum, 4 q d per token and token of context; two vectors a key-value head.
+- attention: scores and weighted sum, 4 q d per token and token of context; two vectors a key-value head, and
+  the key of a scorer where one picks the tokens.
   Keys and values of an earlier layer that are read again are cached there.
 - latent attention (DeepSeek-V2 2024, section 2.1): keys are rebuilt with their rotary part, so a score
   costs 2 (nope + rope) and a weighted sum 2 v a head; the cache is one compressed vector and one rotary key
@@ -95,6 +96,10 @@ def _list_work(layer: object, count: int, *, generates: bool) -> Iterator[Attent
                 window_tokens=float(layer.window_tokens or "inf"),
                 caches=(causal or cross) and generates and layer.key_value != "shared",
                 cross=cross,
+                whole_cache_elements=layer.index_head_size or 0,
+                attended_tokens=float(layer.index_tokens or "inf"),
+                index_flops=2.0 * (layer.index_heads or 0) * (layer.index_head_size or 0),
+                index_elements=layer.index_head_size or 0,
             )
         case LatentAttention():
             per_head = layer.plain_head_size + layer.rotary_head_size + layer.value_head_size

@@ -1425,6 +1425,17 @@ class AttentionLayer(TypedDict):
     differentiate it, so training stores the scores.
     """
 
+    index_heads: NotRequired[int]
+    """Number of heads of the scorer that picks tokens (sparse attention); absent where every token is
+    read.
+    """
+
+    index_head_size: NotRequired[int]
+    """Width of the heads of the scorer, and of the one key that it keeps for each token."""
+
+    index_tokens: NotRequired[int]
+    """Number of tokens that the scorer picks for each query, by blocks or one by one."""
+
     count: NotRequired[int]
     """Number of times that the layer stands in a row."""
 
