@@ -182,7 +182,16 @@ def special(model_type: str, config: dict, choose: random.Random) -> None:  # no
             config["num_key_value_heads"] = 2
         case "helium":
             config["head_dim"] = hidden // config["num_attention_heads"]
-        case "glm4_moe_lite" | "deepseek_v32" | "glm_moe_dsa" | "axk1" | "hy_v3" | "mellum" | "laguna":
+        case (
+            "glm4_moe_lite"
+            | "deepseek_v32"
+            | "glm_moe_dsa"
+            | "axk1"
+            | "hy_v3"
+            | "hy_v4"
+            | "mellum"
+            | "laguna"
+        ):
             config["mlp_layer_types"] = ["dense", *choose.choices(["dense", "sparse"], k=depth - 1)]
         case "deepseek_v4":
             kinds = ["sliding_attention", "compressed_sparse_attention", "heavily_compressed_attention"]
@@ -211,6 +220,8 @@ def special(model_type: str, config: dict, choose: random.Random) -> None:  # no
             config["mamba_d_head"] = config["mamba_d_ssm"] // config["mamba_n_heads"]
         case "internlm3":
             config.pop("attention_bias", None)
+    if model_type == "hy_v4" and choose.random() < 0.5:
+        config["indexer_types"] = ["full", *choose.choices(["full", "shared"], k=depth - 1)]
     if model_type in ("deepseek_v2", "deepseek_v3") and choose.random() < 0.3:
         config["q_lora_rank"] = None
 

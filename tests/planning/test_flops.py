@@ -177,7 +177,7 @@ SCANNED = {
 }
 """Types with a recurrence, which plain PyTorch runs over padded chunks or as products of elements."""
 
-SCORED = {"deepseek_v32", "glm_moe_dsa"}
+SCORED = {"deepseek_v32", "glm_moe_dsa", "hy_v4"}
 """Types whose scorer masks keys, which plain PyTorch multiplies all the same."""
 
 CONVOLVED = {"lfm2", "lfm2_moe", "lfm3"}

@@ -61,8 +61,8 @@ def build_nemotron_h(reader: ConfigReader, suffix: str) -> Architecture:
     return build_architecture(counted, suffix, family)
 
 
-def build_deepseek_v4(reader: ConfigReader, suffix: str, family: DecoderFamily) -> Architecture:
-    """DeepSeek-V4: in front of the last norm its streams become one."""
+def build_hyper_connected(reader: ConfigReader, suffix: str, family: DecoderFamily) -> Architecture:
+    """DeepSeek-V4 and Hy4: in front of the last norm their streams become one."""
     hidden, streams = reader.read_size("hidden_size"), reader.read_size("hc_mult")
     *blocks, norm = build_layers(reader, family)
     joined = Linear(input_size=streams * hidden, output_size=streams, bias=True)

@@ -563,6 +563,17 @@ DECODERS: Mapping[str, DecoderFamily] = {
         experts=ExpertLayout(shared_count=1, shared_bias="mlp_bias"),
         parts={"hyper": mixers.build_hyper_connection},
     ),
+    "hy_v4": DecoderFamily(
+        heads=AttentionOptions(gate="element", sinks=True),
+        attention=mixers.build_indexed_attention,
+        kinds=patterns.list_spread_scorer_kinds,
+        block="hyper norm mixer hyper norm ffn",
+        bias=False,
+        experts=ExpertLayout(
+            layers=build_sparse_after_dense("first_k_dense_replace", 1), shared_count="n_shared_experts"
+        ),
+        parts={"hyper": partial(mixers.build_hyper_connection, mixes=False)},
+    ),
     "glm_moe_dsa": _SPARSE,
     "glm4_moe_lite": DecoderFamily(
         attention=mixers.build_latent_attention,
@@ -669,7 +680,8 @@ BUILDERS: Mapping[str, ArchitectureBuilder] = {
     "zamba": builders.build_zamba,
     "zamba2": builders.build_zamba_2,
     "kimi_linear": partial(builders.build_kimi_linear, family=DECODERS["kimi_linear"]),
-    "deepseek_v4": partial(builders.build_deepseek_v4, family=DECODERS["deepseek_v4"]),
+    "deepseek_v4": partial(builders.build_hyper_connected, family=DECODERS["deepseek_v4"]),
+    "hy_v4": partial(builders.build_hyper_connected, family=DECODERS["hy_v4"]),
     "gemma3n_text": builders.build_gemma_3n,
     "gemma4_text": builders.build_gemma_4,
     "gemma4_unified_text": builders.build_gemma_4,
@@ -705,7 +717,6 @@ NOT_IMPORTED: Mapping[str, str] = {
     "doge": "a mask made of values, and experts that are rows of a table",
     "dots3_note_text": "latent attention of two shapes and a norm on rotary keys",
     "hrm_text": "two stacks of layers that run in cycles",
-    "hy_v4": "hyper-connections, and scorers that layers share",
     "inkling2_text": "convolved keys and values, and residuals that attend to earlier layers",
     "inkling_text": "convolved keys and values, and relative positions projected from each token",
     "jetmoe": "experts inside attention",

@@ -45,6 +45,7 @@ def build_latent_attention(reader: ConfigReader, family: DecoderFamily, kind: st
             plain_head_size=reader.read_size("qk_nope_head_dim"),
             value_head_size=reader.read_size("v_head_dim"),
             gate=family.heads.gate if is_enabled(reader, family.heads.gated) else "none",
+            sinks=family.heads.sinks,
             bias=is_enabled(reader, family.heads.bias),
         ),
     )
@@ -63,18 +64,11 @@ def build_indexed_attention(reader: ConfigReader, family: DecoderFamily, kind: s
     if not isinstance(plain, LatentAttention) or plain.query_rank is None:
         raise build_invalid_error("q_lora_rank", "the scorer of sparse attention reads the compressed query")
     return (
-        LatentAttention(
-            hidden_size=plain.hidden_size,
-            query_heads=plain.query_heads,
-            query_rank=plain.query_rank,
-            key_value_rank=plain.key_value_rank,
-            rotary_head_size=plain.rotary_head_size,
-            plain_head_size=plain.plain_head_size,
-            value_head_size=plain.value_head_size,
+        replace(
+            plain,
             index_heads=None if kind == "shared" else reader.read_size("index_n_heads"),
             index_head_size=None if kind == "shared" else reader.read_size("index_head_dim"),
             index_tokens=reader.read_size("index_topk"),
-            bias=plain.bias,
         ),
     )
 
@@ -133,17 +127,19 @@ def build_compressed_attention(reader: ConfigReader, family: DecoderFamily, kind
     )
 
 
-def build_hyper_connection(reader: ConfigReader, family: DecoderFamily, kind: str) -> Layers:
-    """Manifold-constrained hyper-connection (mHC, DeepSeek-V4): weights of the streams around a layer."""
+def build_hyper_connection(
+    reader: ConfigReader, family: DecoderFamily, kind: str, *, mixes: bool = True
+) -> Layers:
+    """Hyper-connection: weights of the streams in front of a layer and behind it, and of each for each other.
+
+    DeepSeek-V4 mixes its streams (manifold-constrained, mHC), Hy4 leaves them independent (iHC).
+    """
     del family, kind
     streams = reader.read_size("hc_mult")
+    weights = (2 + streams if mixes else 2) * streams
     return (
-        Linear(
-            input_size=streams * reader.read_size("hidden_size"),
-            output_size=(2 + streams) * streams,
-            bias=True,
-        ),
-        LearnedVectors(purpose="scale", rows=1, size=3),
+        Linear(input_size=streams * reader.read_size("hidden_size"), output_size=weights, bias=True),
+        LearnedVectors(purpose="scale", rows=1, size=3 if mixes else 2),
     )
 
 

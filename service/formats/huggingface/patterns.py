@@ -294,6 +294,13 @@ def list_dots_kinds(reader: ConfigReader, depth: int) -> list[str]:
     ]
 
 
+def list_spread_scorer_kinds(reader: ConfigReader, depth: int) -> list[str]:
+    """Hy4: a scorer in the first layer, and from the second on in every fourth."""
+    if reader.has_value("indexer_types"):
+        return list_scorer_kinds(reader, depth)
+    return ["shared" if index and (index - 1) % 4 else "full" for index in range(depth)]
+
+
 def list_scorer_kinds(reader: ConfigReader, depth: int) -> list[str]:
     """Sparse attention: layers that take the tokens of an earlier layer's scorer are called shared."""
     named = reader.read_words("indexer_types", depth) or ["full"] * depth

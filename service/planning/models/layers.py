@@ -212,6 +212,8 @@ class LatentAttention:
     """Number of tokens that the scorer picks for each query."""
     gate: Literal["none", "head", "element"] = "none"
     """Projection that scales the output, by head or by element."""
+    sinks: bool = False
+    """True if each head has a learned score that belongs to no token."""
     bias: bool = False
     count: int = 1
 
@@ -237,6 +239,7 @@ class LatentAttention:
         if self.gate != "none":
             gates = gathered if self.gate == "element" else self.query_heads
             yield build_matrix("gate", self.hidden_size, gates, TensorSplit.COLUMN)
+        yield from build_vectors(self.sinks, "sinks", self.query_heads, TensorSplit.COLUMN)
         yield from self._list_scorer_tensors()
 
     def _list_scorer_tensors(self) -> Iterator[LayerTensor]:

@@ -5318,6 +5318,8 @@ export interface LatentAttentionLayer {
     index_tokens?: number;
     /** Projection that scales the output, by head or by element. */
     gate?: AttentionLayerGate;
+    /** True if each head has a learned score that belongs to no token. */
+    sinks?: boolean;
     /** True if a learned vector is added. */
     bias?: boolean;
     /** Number of times that the layer stands in a row. */

@@ -83,55 +83,17 @@ _WIDE_ELEMENTS = 2.0
 def _list_work(layer: object, count: int, *, generates: bool) -> Iterator[AttentionWork]:
     match layer:
         case Attention():
-            cross = layer.cross_size is not None
-            causal = layer.causal and not cross
-            sizes = layer.head_size + (layer.value_head_size or layer.head_size)
-            yield AttentionWork(
-                layers=count,
-                score_flops=2.0 * layer.query_heads * sizes,
-                query_heads=layer.query_heads,
-                key_value_heads=layer.key_value_heads,
-                key_value_head_elements=sizes,
-                causal=causal,
-                window_tokens=float(layer.window_tokens or "inf"),
-                caches=(causal or cross) and generates and layer.key_value != "shared",
-                cross=cross,
-                whole_cache_elements=layer.index_head_size or 0,
-                attended_tokens=float(layer.index_tokens or "inf"),
-                index_flops=2.0 * (layer.index_heads or 0) * (layer.index_head_size or 0),
-                index_elements=layer.index_head_size or 0,
-            )
+            yield _build_head_work(layer, count, generates=generates)
         case LatentAttention():
-            per_head = layer.plain_head_size + layer.rotary_head_size + layer.value_head_size
-            absorbed = 2 * layer.key_value_rank + layer.rotary_head_size
-            yield AttentionWork(
-                layers=count,
-                score_flops=2.0 * layer.query_heads * per_head,
-                query_heads=layer.query_heads,
-                key_value_heads=0,
-                key_value_head_elements=0,
-                causal=True,
-                window_tokens=float(layer.window_tokens or "inf"),
-                caches=generates,
-                whole_cache_elements=layer.key_value_rank
-                + layer.rotary_head_size
-                + (layer.index_head_size or 0),
-                # The up-projections are multiplied into query and output: scores run over the latent.
-                decode_score_flops=2.0 * layer.query_heads * absorbed,
-                vectors=1,
-                attended_tokens=float(layer.index_tokens or "inf"),
-                index_flops=2.0 * (layer.index_heads or 0) * (layer.index_head_size or 0),
-                index_elements=layer.index_head_size or 0,
-            )
+            yield _build_latent_work(layer, count, generates=generates)
         case CompressedAttention():
             yield from _list_compressed_work(layer, count, generates=generates)
         case LinearAttention():
             state = layer.value_heads * layer.key_head_size * layer.value_head_size
             convolved = 2 * layer.key_heads * layer.key_head_size + layer.value_heads * layer.value_head_size
+            width = layer.convolution_width
             if layer.rule == "fixed":
                 convolved, width = 0, 1
-            else:
-                width = layer.convolution_width
             yield _build_recurrent_work(
                 count, layer.value_heads, state, convolved, width=width, generates=generates
             )
@@ -146,6 +108,54 @@ def _list_work(layer: object, count: int, *, generates: bool) -> Iterator[Attent
             )
         case _:
             pass
+
+
+def _build_head_work(layer: Attention, count: int, *, generates: bool) -> AttentionWork:
+    cross = layer.cross_size is not None
+    causal = layer.causal and not cross
+    sizes = layer.head_size + (layer.value_head_size or layer.head_size)
+    work = AttentionWork(
+        layers=count,
+        score_flops=2.0 * layer.query_heads * sizes,
+        query_heads=layer.query_heads,
+        key_value_heads=layer.key_value_heads,
+        key_value_head_elements=sizes,
+        causal=causal,
+        window_tokens=float(layer.window_tokens or "inf"),
+        caches=(causal or cross) and generates and layer.key_value != "shared",
+        cross=cross,
+    )
+    return _add_scorer(work, layer)
+
+
+def _build_latent_work(layer: LatentAttention, count: int, *, generates: bool) -> AttentionWork:
+    per_head = layer.plain_head_size + layer.rotary_head_size + layer.value_head_size
+    absorbed = 2 * layer.key_value_rank + layer.rotary_head_size
+    work = AttentionWork(
+        layers=count,
+        score_flops=2.0 * layer.query_heads * per_head,
+        query_heads=layer.query_heads,
+        key_value_heads=0,
+        key_value_head_elements=0,
+        causal=True,
+        window_tokens=float(layer.window_tokens or "inf"),
+        caches=generates,
+        whole_cache_elements=layer.key_value_rank + layer.rotary_head_size,
+        # The up-projections are multiplied into query and output: scores run over the latent.
+        decode_score_flops=2.0 * layer.query_heads * absorbed,
+        vectors=1,
+    )
+    return _add_scorer(work, layer)
+
+
+def _add_scorer(work: AttentionWork, layer: Attention | LatentAttention) -> AttentionWork:
+    key = layer.index_head_size or 0
+    return work._replace(
+        whole_cache_elements=work.whole_cache_elements + key,
+        attended_tokens=float(layer.index_tokens or "inf"),
+        index_flops=2.0 * (layer.index_heads or 0) * key,
+        index_elements=key,
+    )
 
 
 def _list_compressed_work(

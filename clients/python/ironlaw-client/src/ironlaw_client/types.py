@@ -7137,6 +7137,9 @@ class LatentAttentionLayer(TypedDict):
     gate: NotRequired[AttentionLayerGate]
     """Projection that scales the output, by head or by element."""
 
+    sinks: NotRequired[bool]
+    """True if each head has a learned score that belongs to no token."""
+
     bias: NotRequired[bool]
     """True if a learned vector is added."""
 
