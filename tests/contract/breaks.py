@@ -31,8 +31,14 @@ _NARROWING = {
 _CHARACTERS = re.compile(r"(\[(?!\^)(?:\\.|[^\]\\])+\])")
 """A set of characters in a pattern, but none of those that are not allowed."""
 
-ANNOUNCED = frozenset({"Benchmark (answered).work has other alternatives"})
-"""Breaks that the changelog tells of: kinds of work are added (decision 94)."""
+ANNOUNCED = frozenset(
+    {
+        "Benchmark (answered).work has other alternatives",
+        "ModelLayer (answered) has other alternatives",
+        "SimpleLayer (answered) has other alternatives",
+    }
+)
+"""Breaks that the changelog tells of: kinds of work (decision 94) and of layers (decision 109) are added."""
 
 
 def read_last_release() -> dict[str, Any]:

@@ -442,6 +442,8 @@ class TestNetwork:
         with host.works():
             until(lambda: service.completions)
             offered = set(host.spool.list_acknowledged())
+        # The last heartbeat of a worker may come after it has ended.
+        until(lambda: not any(isinstance(each, heartbeat.HeartbeatSender) for each in threading.enumerate()))
         lost = service.results.pop(next(iter(service.results)))[0]
         service.missing, service.heartbeats = [lost], []
         with host.works():
