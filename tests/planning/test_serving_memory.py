@@ -11,10 +11,12 @@ from hypothesis import strategies as st
 
 from service.evidence.service import load_reference_curves
 from service.formats.huggingface import import_config
+from service.formats.quantization import read_checkpoint_format
 from service.planning.errors import PlanningError
 from service.planning.hardware.storage import GGUF_FORMATS, NAMED_FORMATS, BlockFormat
 from service.planning.hardware.storage.named import MXFP4_ENGINE_FORMAT
 from service.planning.inference import build_decode_iteration
+from service.planning.inference.matrices import build_stored_format
 from service.planning.memory.caches import key_value_bytes, state_bytes
 from service.planning.memory.capacity import (
     compute_cache_waste,
@@ -340,8 +342,31 @@ class TestCompressedAttention:
 
     def test_groups_that_do_not_divide_the_heads_are_refused(self):
         with pytest.raises(PlanningError) as caught:
-            list(entries(query_heads=3, head_size=5).list_tensors())
+            list(entries(query_heads=24).list_tensors())
         assert caught.value.code == "OUTPUT_GROUPS"
+
+    @pytest.mark.parametrize("changes", [SCORED, {"compression": 4, **SCORED, "index_entries": None}])
+    def test_half_a_scorer_is_refused(self, changes):
+        with pytest.raises(PlanningError) as caught:
+            list(entries(**changes).list_tensors())
+        assert caught.value.code == "SCORER_INCOMPLETE"
+
+    @pytest.mark.parametrize(
+        ("has_fp4", "expected"), [(True, (NumberFormat.FP8, False)), (False, (NumberFormat.BF16, True))]
+    )
+    def test_experts_in_fp4_are_widened_where_the_device_has_no_fp4(self, has_fp4, expected):
+        storage = read_checkpoint_format(
+            {"quantization_config": {"quant_method": "fp8"}, "expert_dtype": "fp4"}
+        )
+        stored = build_stored_format(
+            published("deepseek-v4-flash"),
+            storage,
+            NumberFormat.FP8,
+            NumberFormat.BF16,
+            routed=True,
+            has_fp4=has_fp4,
+        )
+        assert (stored.number_format, stored.widened) == expected
 
 
 class TestScoredAttention:

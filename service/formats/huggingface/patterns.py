@@ -1,6 +1,6 @@
 """Kinds of layers: the rules by which configurations lay out windows, experts and hybrids."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TypeAlias
 
 from service.formats.huggingface.reader import LARGEST_DEPTH, ConfigReader, build_invalid_error
@@ -203,6 +203,13 @@ def mark_all_sparse(reader: ConfigReader, depth: int) -> list[bool]:
     return [True] * depth
 
 
+def _read_known_words(reader: ConfigReader, name: str, depth: int, known: Iterable[str]) -> list[str] | None:
+    words = reader.read_words(name, depth)
+    if words is not None and not set(words) <= set(known):
+        raise build_invalid_error(name, f"known {name} are {', '.join(known)}")
+    return words
+
+
 def _read_marks(marks: list[object], depth: int, name: str) -> list[bool]:
     if len(marks) < depth or not all(isinstance(mark, int) and mark in (0, 1) for mark in marks):
         raise build_invalid_error(name, f"{name} must be 0 or 1 for every layer")
@@ -211,12 +218,8 @@ def _read_marks(marks: list[object], depth: int, name: str) -> list[bool]:
 
 def list_block_scorer_kinds(reader: ConfigReader, depth: int) -> list[str]:
     """MiniMax-M3: layers whose scorer picks blocks of tokens are called sparse."""
-    words = reader.read_words("layer_types", depth)
+    words = _read_known_words(reader, "layer_types", depth, ("full_attention", "minimax_m3_sparse"))
     if words is not None:
-        if not set(words) <= {"full_attention", "minimax_m3_sparse"}:
-            raise build_invalid_error(
-                "layer_types", "known layer_types are full_attention, minimax_m3_sparse"
-            )
         return ["sparse" if word == "minimax_m3_sparse" else "full" for word in words]
     stated = reader.read_value("sparse_attention_config")
     marks = stated.get("sparse_attention_freq") if isinstance(stated, Mapping) else None
@@ -231,12 +234,8 @@ def build_sparse_after_dense(field: str, default: int = 0) -> SparseLayersPatter
     """As ``mlp_layer_types`` lists them, else experts in all but the first layers."""
 
     def mark_sparse(reader: ConfigReader, depth: int) -> list[bool]:
-        words = reader.read_words("mlp_layer_types", depth)
+        words = _read_known_words(reader, "mlp_layer_types", depth, ("dense", "sparse"))
         if words is not None:
-            if not set(words) <= {"dense", "sparse"}:
-                raise build_invalid_error(
-                    "mlp_layer_types", "mlp_layer_types must be a list of dense and sparse"
-                )
             return [word == "sparse" for word in words]
         marks = reader.read_value("moe_layer_freq")
         if isinstance(marks, list):
@@ -321,10 +320,8 @@ _RATES = {
 
 def list_compressed_kinds(reader: ConfigReader, depth: int) -> list[str]:
     """DeepSeek-V4: layers by name, else by the tokens of an entry, else a scorer in every other layer."""
-    words = reader.read_words("layer_types", depth)
+    words = _read_known_words(reader, "layer_types", depth, _COMPRESSED)
     if words is not None:
-        if not set(words) <= _COMPRESSED.keys():
-            raise build_invalid_error("layer_types", f"known layer_types are {', '.join(_COMPRESSED)}")
         return [_COMPRESSED[word] for word in words]
     ratios = reader.read_value("compress_ratios")
     if ratios is None:

@@ -295,8 +295,12 @@ class CompressedAttention:
     def list_tensors(self) -> Iterator[LayerTensor]:
         """Projections, their norms, the sinks, the compressor and the scorer."""
         query = self.query_heads * self.head_size
-        if query % self.output_groups:
-            raise PlanningError("OUTPUT_GROUPS", "/output_groups", "output_groups must divide the heads")
+        if self.query_heads % self.output_groups:
+            raise PlanningError("OUTPUT_GROUPS", "/output_groups", "output_groups must divide query_heads")
+        scorer = (self.index_heads, self.index_head_size, self.index_entries)
+        if any(scorer) and not (all(scorer) and self.compression):
+            detail = "a scorer needs compression, index_heads, index_head_size and index_entries"
+            raise PlanningError("SCORER_INCOMPLETE", "/index_heads", detail)
         yield build_matrix("query_down", self.hidden_size, self.query_rank)
         yield LayerTensor("query_norm", (self.query_rank,), TensorSplit.NONE)
         yield build_matrix("query_up", self.query_rank, query, TensorSplit.COLUMN)
