@@ -44,7 +44,7 @@ _MULTIPLIES: Final = {
 _IN_FLIGHT: Final = {
     **dict.fromkeys(("stream_read", "stream_copy", "stream_triad", "cache_read", "cache_copy"), 4),
     **dict.fromkeys(
-        (f"weight_only_{each}" for each in ("symmetric_8", "zeros_8", "symmetric_16", "zeros_16")), 8
+        (f"weight_only_{each}" for each in ("symmetric_8", "zeros_8", "symmetric_16", "zeros_16")), 4
     ),
 }
 """Loads of 16 bytes that a thread starts before it needs the first."""
@@ -267,7 +267,8 @@ writes this page only if all of this holds, by both compilers:
   other kernel by tensor cores;
 - kernels that take pointers to 16 bytes load and store 16 bytes at a time; attention of 16 bits and products
   with weights of 4 bits load so;
-- streams and caches start four loads of 16 bytes before they store, products with weights of 4 bits eight.
+- streams and caches whose threads go on start four loads of 16 bytes before they store, products with weights
+  of 4 bits as many.
 
 `tests/worker/cuda/test_gpu_kernels.py` holds a sample to it, and this page to the sources and to the version
 of NVRTC. Columns by device are registers of a thread, by NVRTC.

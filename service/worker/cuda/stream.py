@@ -1,13 +1,13 @@
 """Memory bandwidth by own kernels: read, write, copy and triad over arrays far larger than the cache.
 
-An access has 16 bytes, and 4 are in flight in each thread. 65,536 elements are checked against NumPy, and a
-sum over all of them.
+An access has 16 bytes. Each thread has 4 in flight, or but one and ends; the faster way is chosen by a trial.
+65,536 elements are checked against NumPy, and a sum over all of them.
 """
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,7 +24,7 @@ VECTOR_BYTES = 16
 UNROLL = 4
 TRIAD_SCALE = 3
 WAVES = (8, 16, 32)
-"""Blocks for each multiprocessor that are tried; each thread of a read leaves 4 bytes, so not more."""
+"""Blocks for each multiprocessor that are tried of kernels whose threads go on."""
 TRIALS = 3
 CHECKED_ELEMENTS = 65_536
 SPOIL = 0xFFFFFFFF
@@ -42,6 +42,14 @@ class _Arrays:
     """Seed of each source, or of the written words if there is no source."""
 
 
+class _Way(NamedTuple):
+    """A kernel, its blocks, and the accesses that each thread has in flight."""
+
+    kernel: str
+    blocks: int
+    unroll: int
+
+
 class StreamBandwidth:
     """One access pattern; the first array of copy and triad is the one that is written."""
 
@@ -54,10 +62,14 @@ class StreamBandwidth:
         self._arrays = self._build_arrays(work, seed)
         most = device.multiprocessors * max(WAVES)
         self._sums = device.allocate(4 * most * THREADS)
-        self._blocks, self._launch = self._select_fastest()
+        way, self._launch = self._select_fastest()
+        self._blocks = way.blocks
         self.facts = MeasurementFacts(
-            library=f"own kernel stream_{work.pattern}",
-            algorithm=f"{self._blocks} blocks of {THREADS} threads, {UNROLL} vectors of {VECTOR_BYTES} bytes",
+            library=f"own kernel {way.kernel}",
+            algorithm=(
+                f"{way.blocks} blocks of {THREADS} threads,"
+                f" {way.unroll} x {VECTOR_BYTES} bytes in flight each"
+            ),
             data=numbers.WHOLE,
             timer="cuda_event",
             working_set_bytes=needed,
@@ -97,7 +109,7 @@ class StreamBandwidth:
             run_kernel(device, ("random.cu", "fill_whole"), address, count, own)
         return _Arrays(result, tuple(sources), count, seeds)
 
-    def _build_launch(self, blocks: int) -> KernelLaunch:
+    def _build_launch(self, way: _Way) -> KernelLaunch:
         arrays, vectors = self._arrays, self._arrays.count // 4
         arguments: tuple[int, ...]
         match self._pattern:
@@ -107,18 +119,25 @@ class StreamBandwidth:
                 arguments = (arrays.result, vectors, arrays.seeds[0])
             case _:
                 arguments = (arrays.result, *arrays.sources, vectors)
-        kernel = self._device.load_kernel(FILE, f"stream_{self._pattern}")
-        return self._device.build_launch(kernel, blocks, *arguments)
+        kernel = self._device.load_kernel(FILE, way.kernel)
+        return self._device.build_launch(kernel, way.blocks, *arguments)
 
-    def _select_fastest(self) -> tuple[int, KernelLaunch]:
-        """Selects the fastest number of blocks by a short trial, since it differs between devices."""
-        candidates = [self._device.multiprocessors * waves for waves in WAVES]
-        launches = {blocks: self._build_launch(blocks) for blocks in candidates}
+    def _list_ways(self) -> list[_Way]:
+        """Returns the launches that are tried. Each thread of a read leaves 4 bytes, so all of its go on."""
+        name = f"stream_{self._pattern}"
+        ways = [_Way(name, self._device.multiprocessors * waves, UNROLL) for waves in WAVES]
+        if self._pattern != "read":
+            vectors = self._arrays.count // 4
+            ways.append(_Way(f"{name}_once", -(-vectors // THREADS), 1))
+        return ways
+
+    def _select_fastest(self) -> tuple[_Way, KernelLaunch]:
+        """Selects the fastest launch by a short trial, since it differs between devices."""
+        launches = {way: self._build_launch(way) for way in self._list_ways()}
         times = {
-            blocks: min(self._time_launch(launch) for _ in range(TRIALS))
-            for blocks, launch in launches.items()
+            way: min(self._time_launch(launch) for _ in range(TRIALS)) for way, launch in launches.items()
         }
-        best = min(candidates, key=times.__getitem__)
+        best = min(times, key=times.__getitem__)
         return best, launches[best]
 
     def _time_launch(self, launch: KernelLaunch) -> int:

@@ -29,7 +29,7 @@ from service.worker.cuda.gemm import (
 )
 
 CAPABILITY = (8, 0)
-BLOCK_COLUMNS = 64
+BLOCK_COLUMNS = 32
 COLUMNS = 48
 """Columns of the result that are checked, the first and the last among them."""
 MIDDLE = 8
@@ -172,10 +172,8 @@ class WeightOnlyProduct:
         name = f"weight_only_{'zeros' if work.has_zero_points else 'symmetric'}_{8 * parts}"
         kernel = device.load_kernel("weight_only.cu", name)
         shape = (work.m, work.n, work.k)
-        blocks, threads = work.n // BLOCK_COLUMNS, 256 // parts
-        return device.build_launch(
-            kernel, blocks, weights, scales, zeros, rows, result, *shape, threads=threads
-        )
+        blocks = work.n // BLOCK_COLUMNS
+        return device.build_launch(kernel, blocks, weights, scales, zeros, rows, result, *shape)
 
     def _count_together(self) -> int:
         """Returns the products of a launch: 1, or of small products whole turns of the sets."""

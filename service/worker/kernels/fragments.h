@@ -1,5 +1,5 @@
-// Products of fragments by tensor cores, and numbers of 16 bits. What only the machine's own language says: on a processor
-// the tests bring these.
+// Products of fragments by tensor cores, numbers of 16 bits, and loads with a hint. What only the machine's own language
+// says: on a processor the tests bring these.
 constexpr int bf16 = 0, fp16 = 1;
 
 #ifdef __CUDACC__
@@ -21,6 +21,15 @@ __device__ __forceinline__ unsigned pair_of(float low, float high) {
     if constexpr (format == bf16) asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
     else asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
     return pair;
+}
+
+// Four words that nothing reads again, past the first cache.
+__device__ __forceinline__ uint4 load_once(const uint4* place) {
+    uint4 v;
+    asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+                 : "l"(place));
+    return v;
 }
 
 // Sums of two pairs of bf16, each rounded once: a product by 1, because the oldest devices have no sum of pairs.

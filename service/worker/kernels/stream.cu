@@ -1,4 +1,5 @@
-// Memory bandwidth. Every thread has several accesses of 16 bytes in flight; neighbours touch neighbours.
+// Memory bandwidth. Neighbours touch neighbours, 16 bytes at a time. A thread either has several accesses in flight and
+// goes on, or touches one vector: which is faster differs between devices and patterns.
 typedef unsigned long long u64;
 
 constexpr int unroll = 4;
@@ -52,6 +53,12 @@ stream_write(uint4* __restrict__ a, u64 vectors, u64 seed) {
 }
 
 extern "C" __global__ void __launch_bounds__(256)
+stream_write_once(uint4* __restrict__ a, u64 vectors, u64 seed) {
+    const u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < vectors) a[i] = words_at(i, (unsigned)seed);
+}
+
+extern "C" __global__ void __launch_bounds__(256)
 stream_copy(uint4* __restrict__ a, const uint4* __restrict__ b, u64 vectors) {
     const u64 threads = blockDim.x;
     over(vectors, [&](u64 i) {
@@ -60,6 +67,12 @@ stream_copy(uint4* __restrict__ a, const uint4* __restrict__ b, u64 vectors) {
         const uint4 v0 = b[i], v1 = b[i + threads], v2 = b[i + 2 * threads], v3 = b[i + 3 * threads];
         a[i] = v0, a[i + threads] = v1, a[i + 2 * threads] = v2, a[i + 3 * threads] = v3;
     }, [&](u64 i) { a[i] = b[i]; });
+}
+
+extern "C" __global__ void __launch_bounds__(256)
+stream_copy_once(uint4* __restrict__ a, const uint4* __restrict__ b, u64 vectors) {
+    const u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < vectors) a[i] = b[i];
 }
 
 __device__ __forceinline__ float4 triad(float4 b, float4 c) {
@@ -79,4 +92,11 @@ stream_triad(float4* __restrict__ a, const float4* __restrict__ b, const float4*
 #pragma unroll
         for (int j = 0; j < unroll; j++) a[i + j * threads] = triad(left[j], right[j]);
     }, [&](u64 i) { a[i] = triad(b[i], c[i]); });
+}
+
+extern "C" __global__ void __launch_bounds__(256)
+stream_triad_once(
+    float4* __restrict__ a, const float4* __restrict__ b, const float4* __restrict__ c, u64 vectors) {
+    const u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < vectors) a[i] = triad(b[i], c[i]);
 }

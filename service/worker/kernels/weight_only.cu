@@ -8,7 +8,7 @@
 typedef unsigned long long u64;
 typedef unsigned short u16;
 
-constexpr int group = 128, chunk = 64, tiles = 4, block_columns = 16 * tiles;
+constexpr int group = 128, chunk = 64, tiles = 2, block_columns = 16 * tiles;
 constexpr int pitch = block_columns + 4;  // Lanes that store at a time have banks of their own.
 
 __device__ __forceinline__ float widen(u16 x) { return __uint_as_float((unsigned)x << 16); }
@@ -22,23 +22,37 @@ __device__ __forceinline__ unsigned get_word(const uint4& four, int i) {
     return i == 0 ? four.x : i == 1 ? four.y : i == 2 ? four.z : four.w;
 }
 
-// 64 columns a block, up to 8 x parts rows; its warps take groups of the depth in turn and add up in the end.
+// 32 columns a block, up to 8 x parts rows; its warps take groups of the depth in turn and add up in the end. Few columns
+// keep registers few: warps that wait for each other's arithmetic are hidden by more warps, not by more loads of one.
 template <int parts, bool has_zeros>
 __device__ __forceinline__ void multiply_packed(
     const uint4* __restrict__ weights, const u16* __restrict__ scales, const unsigned* __restrict__ zeros,
     const u16* __restrict__ x, unsigned* __restrict__ result, unsigned rows, unsigned columns, unsigned depth) {
-    constexpr int warps = 8 / parts;
+    constexpr int warps = 8;
     __shared__ float sums[warps][8 * parts * pitch];
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, r = lane / 4, c = lane % 4;
     const unsigned first = blockIdx.x * block_columns, chunks = depth / chunk;
     float out[tiles][parts][4] = {};
     for (unsigned q = warp; q < depth / group; q += warps) {
+        // All loads of a group are under way before the first is used. Weights pass the first cache by, where x stays.
         uint4 packed[2][tiles];
+        u16 scaled[tiles][2];
+        unsigned shifted[tiles][2];
 #pragma unroll
         for (int half = 0; half < 2; half++)
 #pragma unroll
             for (int tile = 0; tile < tiles; tile++)
-                packed[half][tile] = weights[((blockIdx.x * tiles + tile) * chunks + 2 * q + half) * 32 + lane];
+                packed[half][tile] =
+                    load_once(weights + ((blockIdx.x * tiles + tile) * chunks + 2 * q + half) * 32 + lane);
+#pragma unroll
+        for (int tile = 0; tile < tiles; tile++) {
+            const unsigned column = q * columns + first + 16 * tile;
+#pragma unroll
+            for (int i = 0; i < 2; i++) {
+                scaled[tile][i] = scales[column + r + 8 * i];
+                if (has_zeros) shifted[tile][i] = zeros[column / 8 + i];
+            }
+        }
 #pragma unroll
         for (int half = 0; half < 2; half++) {
             uint4 given[parts][2];
@@ -51,12 +65,11 @@ __device__ __forceinline__ void multiply_packed(
                 }
 #pragma unroll
             for (int tile = 0; tile < tiles; tile++) {
-                const unsigned column = q * columns + first + 16 * tile;
                 unsigned zero[2] = {0xC308C308u, 0xC308C308u};
                 if (has_zeros)
 #pragma unroll
                     for (int i = 0; i < 2; i++)
-                        zero[i] = 0xC300C300u + (zeros[column / 8 + i] >> 4 * r & 15) * 0x10001u;
+                        zero[i] = 0xC300C300u + (shifted[tile][i] >> 4 * r & 15) * 0x10001u;
                 float sum[parts][4] = {};
 #pragma unroll
                 for (int step = 0; step < 4; step++) {
@@ -70,7 +83,7 @@ __device__ __forceinline__ void multiply_packed(
                         multiply<bf16>(sum[part], a, get_word(of_step, at), get_word(of_step, at + 1));
                     }
                 }
-                const float scale[2] = {widen(scales[column + r]), widen(scales[column + r + 8])};
+                const float scale[2] = {widen(scaled[tile][0]), widen(scaled[tile][1])};
 #pragma unroll
                 for (int part = 0; part < parts; part++)
 #pragma unroll
@@ -102,7 +115,7 @@ __device__ __forceinline__ void multiply_packed(
     const uint4 *__restrict__ weights, const u16 *__restrict__ scales, const unsigned *__restrict__ zeros, \
         const u16 *__restrict__ x, unsigned *__restrict__ result, u64 rows, u64 columns, u64 depth
 #define KERNEL(name, parts, has_zeros)                                                      \
-    extern "C" __global__ void __launch_bounds__(256 / (parts), 1 + (parts)) name(ARGUMENTS) { \
+    extern "C" __global__ void __launch_bounds__(256, 4 / (parts)) name(ARGUMENTS) { \
         multiply_packed<parts, has_zeros>(                                                  \
             weights, scales, zeros, x, result, (unsigned)rows, (unsigned)columns, (unsigned)depth); \
     }

@@ -220,6 +220,8 @@ template <int format>
 UNSEEN static unsigned pair_of(float low, float high) {
     return bits_of(low, !format) | (unsigned)bits_of(high, !format) << 16;
 }
+UNSEEN static uint4 load_once(const uint4* place) { return *place; }
+
 UNSEEN static unsigned add_pairs(unsigned a, unsigned b) {
     const auto value = [](unsigned bits) { return __uint_as_float(bits << 16); };
     return bits_of(value(a) + value(b), true) | (unsigned)bits_of(value(a >> 16) + value(b >> 16), true) << 16;

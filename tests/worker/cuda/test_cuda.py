@@ -59,6 +59,17 @@ def test_a_stream_is_checked_by_what_it_leaves(driver, pattern):
     assert timed.facts.library == f"own kernel stream_{pattern}"
 
 
+@pytest.mark.parametrize("array_bytes", [MIB, 3 * MIB + 16])
+@pytest.mark.parametrize("pattern", ["write", "copy", "triad"])
+def test_a_thread_of_one_vector_leaves_the_same(driver, pattern, array_bytes):
+    driver.takes(f"stream_{pattern}", 125)
+    with prepared("stream", pattern=pattern, array_bytes=array_bytes) as timed:
+        assert timed.facts.library == f"own kernel stream_{pattern}_once"
+        driver.forget()
+        assert timed.check().passed
+        assert f"stream_{pattern}_once" in driver.journal
+
+
 @pytest.mark.parametrize("pattern", ["read", "write", "copy", "triad"])
 def test_a_stream_that_leaves_something_else_does_not_pass(driver, monkeypatch, pattern):
     with prepared("stream", pattern=pattern, array_bytes=MIB) as timed:
@@ -118,11 +129,20 @@ def test_the_time_of_a_flush_is_not_counted(driver):
         assert timed.execute(3) == 21_000
 
 
-def test_the_fastest_number_of_blocks_is_taken_by_trial(driver, monkeypatch):
-    times = iter([30, 31, 29, 11, 40, 12, 25, 26, 27])
+@pytest.mark.parametrize(
+    ("of_one_vector", "kernel", "way"),
+    [
+        (12, "stream_copy", "32 blocks of 256 threads, 4 x 16 bytes in flight each"),
+        (10, "stream_copy_once", "256 blocks of 256 threads, 1 x 16 bytes in flight each"),
+    ],
+)
+@pytest.mark.usefixtures("driver")
+def test_the_fastest_launch_is_taken_by_trial(monkeypatch, of_one_vector, kernel, way):
+    times = iter([30, 31, 29, 11, 40, 12, 25, 26, 27, 99, of_one_vector, 98])
     monkeypatch.setattr(stream.StreamBandwidth, "_time_launch", lambda *_: next(times))
     with prepared("stream", pattern="copy", array_bytes=MIB) as timed:
-        assert timed.facts.algorithm == "32 blocks of 256 threads, 4 vectors of 16 bytes"
+        assert timed.facts.library == f"own kernel {kernel}"
+        assert timed.facts.algorithm == way
 
 
 @pytest.mark.parametrize("stride", [4, 32, 4096])

@@ -323,7 +323,8 @@ def test_a_load_runs_while_the_energy_is_read(meter, driver, lt, monkeypatch, lo
     monkeypatch.setattr(power, "GEMM_SIDE", 64)
     monkeypatch.setattr(power, "DECODE_SIDE", 64)
     monkeypatch.setattr(power, "STREAM_BYTES", MIB)
-    driver.takes("stream_copy", 60_000)
+    for each in ("stream_copy", "stream_copy_once"):
+        driver.takes(each, 60_000)
     lt.microseconds = [60_000] * 3
     with read_power(load) as reading:
         driver.forget()
@@ -362,7 +363,8 @@ def test_a_load_runs_for_its_share_of_the_time(monkeypatch, overshoot):
 
 def test_a_part_of_a_load_is_batches_that_are_as_much_shorter(meter, driver, monkeypatch):
     monkeypatch.setattr(power, "STREAM_BYTES", MIB)
-    driver.takes("stream_copy", 1000)
+    for each in ("stream_copy", "stream_copy_once"):
+        driver.takes(each, 1000)
     batches = set()
 
     def one(paced):
@@ -385,7 +387,8 @@ def test_what_is_no_load_has_no_share_of_the_time(load):
 
 def test_a_load_that_fails_is_a_failure(meter, driver, monkeypatch):
     monkeypatch.setattr(power, "STREAM_BYTES", MIB)
-    driver.takes("stream_copy", 60_000)
+    for each in ("stream_copy", "stream_copy_once"):
+        driver.takes(each, 60_000)
     with read_power("stream", settle_seconds=0.0) as reading:
         driver.fact("sync_event", 700)
         with pytest.raises(RuntimeError, match="CUDA_ERROR_ILLEGAL_ADDRESS"):
