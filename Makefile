@@ -116,12 +116,12 @@ gpu-suite: ## Measure an NVIDIA GPU with $(PYTHON), beside what was published, c
 
 gpu-first-contact: ## Try one benchmark of every kind on an NVIDIA GPU with $(PYTHON); over in 510 s, goes on when called again
 gpu-first-contact: LIMIT = 510
-gpu-proof: ## Show that figures of a GPU are right and unbiased, beside PyTorch; over in 420 s
-gpu-proof: LIMIT = 420
-gpu-figures: ## Measure on a GPU what a calibration is drawn of; over in 510 s
-gpu-figures: LIMIT = 510
-gpu-power: ## Measure the power of a GPU when idle and under loads; over in 360 s
-gpu-power: LIMIT = 360
+gpu-proof: ## Show that figures of a GPU are right and unbiased, beside PyTorch; over in 490 s
+gpu-proof: LIMIT = 490
+gpu-figures: ## Measure on a GPU what a calibration is drawn of; over in 455 s
+gpu-figures: LIMIT = 455
+gpu-power: ## Measure the power of a GPU when idle and under loads; over in 335 s
+gpu-power: LIMIT = 335
 gpu-first-contact gpu-proof gpu-figures gpu-power:
 	@timeout --foreground --kill-after=15 $(LIMIT) $(PYTHON) -m bench.gpu_plan $(@:gpu-%=%) --limit $(LIMIT) \
 		$(if $(OUT),--out "$(OUT)") $(if $(KIT),--kit "$(KIT)")

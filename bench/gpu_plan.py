@@ -56,11 +56,12 @@ STEPS = {
             "bank_conflict.32", "occupancy.64", "optimizer.adamw", "gradients.accumulate_bf16",
             "gradients.compress_int8", "gradients.compress_top_k", "training.step", "decode.graph",
             "enqueue.c", "enqueue.cuda_bindings", "hbm.copy_driver", "latency.memory",
+            "attention.decode_cudnn_mla",
         ),
     ),
     "proof": Step(
         "Correctness and bias: products, copies and attention, beside each other and PyTorch",
-        420.0,
+        490.0,
         (
             "gemm.*", "hbm.read", "hbm.copy", "attention.*", "gemm_shape.bf16_512x512x512",
             "gemm_shape.bf16_1536x1536x1536", "gemm_skinny.bf16_m1", "cache.read", "launch.graph",
@@ -76,7 +77,7 @@ STEPS = {
     ),
     "figures": Step(
         "Constants that a calibration is drawn of",
-        510.0,
+        455.0,
         (
             "gemm*", "hbm.*", "link.h2d", "attention.*_flash", "attention.*_cudnn*", "launch.graph",
             "memory.*", "host.copy", "storage.*",
@@ -90,7 +91,7 @@ STEPS = {
     ),
     "power": Step(
         "Power when idle, with a context and under loads, in windows of 20 s",
-        360.0, ("power.*",), {}, suite="gpu-deep", left_out=(),
+        335.0, ("power.*",), {}, suite="gpu-deep", left_out=(),
     ),
 }  # fmt: skip
 SUSTAINED = {"warmup_seconds": 6.0, "least_seconds": 2.0, "most_seconds": 3.0, "most_samples": 100}

@@ -136,7 +136,7 @@ def archived(folder):
 
 def test_a_step_leaves_all_of_it_in_one_archive(machine, tmp_path, capsys):
     folder = tmp_path / "proof"
-    assert gpu_plan.run_step("proof", folder, 420.0) == 0
+    assert gpu_plan.run_step("proof", folder, 490.0) == 0
     assert {
         "proof/page.md", "proof/comparison.json", "proof/run-1/records/hbm.copy-1.json",
         "proof/run-1/nvidia-smi-before.txt", "proof/run-1/nvidia-smi-after.txt",
@@ -153,7 +153,7 @@ def test_a_step_leaves_all_of_it_in_one_archive(machine, tmp_path, capsys):
     assert page.partition("## Beside other programs\n\n```\n")[2].startswith(
         "dcgmi: dcgmi is not installed\ncompute-sanitizer is not installed: no kernel was run under it\n```\n"
     )
-    assert machine.limits[0] == pytest.approx(420 - 10 - 50 - gpu_checks.SECONDS, abs=2)
+    assert machine.limits[0] == pytest.approx(490 - 10 - 50 - gpu_checks.SECONDS, abs=2)
 
 
 def test_a_second_call_goes_on_and_then_tries_again_what_failed(machine, tmp_path):
@@ -183,7 +183,7 @@ def test_figures_are_kept_when_the_comparison_fails(machine, tmp_path, monkeypat
 
     monkeypatch.setattr(gpu_suite, "against_torch", fail)
     with pytest.raises(ZeroDivisionError):
-        gpu_plan.run_step("proof", tmp_path / "proof", 420.0)
+        gpu_plan.run_step("proof", tmp_path / "proof", 490.0)
     assert "proof/comparison.json" in archived(tmp_path / "proof")
     found = json.loads((tmp_path / "proof" / "comparison.json").read_text())
     assert len(found["benchmarks"]) == len(gpu_plan.planned_suite("proof").benchmarks)
@@ -192,7 +192,7 @@ def test_figures_are_kept_when_the_comparison_fails(machine, tmp_path, monkeypat
 def test_a_slower_product_than_pytorch_s_fails_the_proof(machine, tmp_path, monkeypatch):
     pair = {"name": "gemm.bf16", "kind": "gemm", "figure": 1.0, "torch_figure": 1.1, "call": "torch linear"}
     monkeypatch.setattr(gpu_suite, "against_torch", lambda *_: ([pair], None))
-    assert gpu_plan.run_step("proof", tmp_path / "proof", 420.0) == 1
+    assert gpu_plan.run_step("proof", tmp_path / "proof", 490.0) == 1
     page = (tmp_path / "proof" / "page.md").read_text()
     assert re.search(r"gemm\.bf16 +0\.9091 of torch linear: at least 98% of it: NO", page)
 
@@ -232,8 +232,8 @@ class TestOtherPrograms:
     @pytest.mark.usefixtures("machine")
     def test_an_error_or_no_end_fails_the_proof(self, tmp_path, install, monkeypatch, script, said):
         install("compute-sanitizer", script)
-        monkeypatch.setattr(gpu_checks, "TOOL_SECONDS", 0.3)
-        assert gpu_plan.run_step("proof", tmp_path / "proof", 420.0) == 1
+        monkeypatch.setattr(gpu_checks, "TOOL_SECONDS", dict.fromkeys(gpu_checks.TOOLS, 0.3))
+        assert gpu_plan.run_step("proof", tmp_path / "proof", 490.0) == 1
         assert f"\nmemcheck: {said}\n" in (tmp_path / "proof" / "page.md").read_text()
 
     @pytest.mark.parametrize("name", ["stream.copy", "compression.top_k"])
@@ -254,7 +254,7 @@ def test_a_step_measures_in_processes_from_the_first_look_to_its_page(tmp_path, 
     monkeypatch.setattr(gpu_measure, "handle_stop_signals", lambda _: None)
     stand_ins = functools.partial(ChildProcesses, module="tests.worker.cuda.failing")
     monkeypatch.setattr(gpu_measure, "ChildProcesses", stand_ins)
-    assert gpu_plan.run_step("proof", tmp_path / "proof", 420.0) == 0
+    assert gpu_plan.run_step("proof", tmp_path / "proof", 490.0) == 0
     page = (tmp_path / "proof" / "page.md").read_text()
     assert "NVIDIA H200, " in page
     assert "2 of 2 benchmarks have a figure." in page
