@@ -22,6 +22,8 @@ RuleOutcomes = Iterator[RuleFinding | UncheckedRule]
 
 TIMER_STEP_NS = {"host_clock": 1, "cuda_event": 500, "nvml": 1}
 """Resolution of each timer, of events about half a microsecond (CUDA Runtime API, cudaEventElapsedTime)."""
+THROTTLED_SHARE = 0.01
+"""Share of the window above which a reason for a lower clock counts (benchmark-worker.md, 10.5, stage 4)."""
 LEAST_BITS = 64.0
 """Bits of samples below which they may be equal by chance."""
 
@@ -92,7 +94,20 @@ class ValidationCase:
     @property
     def limits(self) -> SpreadLimits:
         """Limits of the spread of samples and repeats."""
-        return resolve_limits(self.result.device, is_on_host=self.work.is_on_host)
+        return resolve_limits(
+            self.result.device,
+            is_on_host=self.work.is_on_host,
+            is_power_limited=self.power_limited_share > THROTTLED_SHARE,
+        )
+
+    @property
+    def power_limited_share(self) -> float:
+        """Share of the window at a lower clock for the power limit; 0 if it is not counted."""
+        telemetry = self.telemetry
+        seconds = get_known(telemetry.throttle_seconds.sw_power_cap) if telemetry else None
+        return (
+            seconds / telemetry.window_seconds if telemetry and seconds and telemetry.window_seconds else 0.0
+        )
 
     @property
     def telemetry(self) -> DeviceTelemetry | None:

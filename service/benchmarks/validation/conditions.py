@@ -6,15 +6,13 @@ They are asked of accelerators. Of a processor only the data are checked.
 import re
 from typing import Final
 
-from service.benchmarks.validation.case import RuleOutcomes, ValidationCase, get_known
+from service.benchmarks.validation.case import THROTTLED_SHARE, RuleOutcomes, ValidationCase, get_known
 from service.benchmarks.verdicts import ResultVerdict, RuleFinding, UncheckedRule
 from service.protocol.nodes import NodeAccelerator
 from service.protocol.results import DeviceTelemetry
 from service.protocol.work.device import PowerWork
 from service.protocol.work.links import HostLinkWork
 
-THROTTLED_SHARE = 0.01
-"""Share of the window (benchmark-worker.md, 10.5, stage 4)."""
 LOWEST_CLOCK_SHARE = 0.75
 """Share of the default clock below which nvbench throws a sample away (2.1)."""
 _RANDOM = re.compile(r"normal|uniform|random", re.IGNORECASE)
@@ -33,7 +31,7 @@ def check_conditions(case: ValidationCase) -> RuleOutcomes:
         yield UncheckedRule("conditions.telemetry", "nothing was read of the device while it was measured")
     else:
         yield from _check_throttled(case, case.telemetry)
-        yield from _check_power_capped(case.telemetry)
+        yield from _check_power_capped(case)
         yield from _check_low_clock(case, case.telemetry)
         yield from _check_other_processes(case.telemetry)
         yield from _check_memory_errors(case.telemetry)
@@ -77,12 +75,11 @@ def _check_throttled(case: ValidationCase, telemetry: DeviceTelemetry) -> RuleOu
             yield UncheckedRule("conditions.throttled", "the driver does not count every kind of throttling")
 
 
-def _check_power_capped(telemetry: DeviceTelemetry) -> RuleOutcomes:
+def _check_power_capped(case: ValidationCase) -> RuleOutcomes:
     """``conditions.power_capped``, a label: large products of random numbers reach the power limit."""
-    seconds = get_known(telemetry.throttle_seconds.sw_power_cap)
-    if seconds and telemetry.window_seconds and seconds / telemetry.window_seconds > THROTTLED_SHARE:
+    share = case.power_limited_share
+    if share > THROTTLED_SHARE:
         detail = "share of the window at a lower clock for the power limit: expected, and part of the figure"
-        share = seconds / telemetry.window_seconds
         yield RuleFinding("conditions.power_capped", ResultVerdict.ACCEPTED, detail, share, THROTTLED_SHARE)
 
 

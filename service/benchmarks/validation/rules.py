@@ -16,7 +16,7 @@ from service.benchmarks.validation import (
 from service.benchmarks.validation.case import RuleOutcomes, ValidationCase
 from service.benchmarks.verdicts import ResultVerdict, RuleFinding, UncheckedRule, compute_verdict
 
-RULES_VERSION = 1
+RULES_VERSION = 2
 """Version of the rules, which a verdict names. It rises when a rule or a limit changes."""
 STAGES: tuple[Callable[[ValidationCase], RuleOutcomes], ...] = (
     envelope.check_envelope,
