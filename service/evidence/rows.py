@@ -107,9 +107,16 @@ def _build_links(members: RowDocument) -> KnownLinks:
     )
 
 
+def _build_peaks(rates: Mapping[str, float]) -> dict[NumberFormat, float]:
+    """Returns the rates of products; those of FP64 are by tensor cores where a device has them for it."""
+    of_formats = {NumberFormat(name): float(rate) for name, rate in rates.items() if name in _NUMBER_FORMATS}
+    if "fp64_tensor" in rates:
+        of_formats[NumberFormat.FP64] = float(rates["fp64_tensor"])
+    return of_formats
+
+
 def _build_accelerator(row: RowDocument) -> KnownAccelerator:
     server = row.get("server")
-    rates = row.get("peak_flops_per_second", {})
     accelerator = Accelerator(
         id=row["id"],
         generation=row.get("generation", ""),
@@ -120,9 +127,7 @@ def _build_accelerator(row: RowDocument) -> KnownAccelerator:
             reported_share=load_reference_curves().reported_memory,
         ),
         bandwidth_bytes_per_second=row.get("memory_bandwidth_bytes_per_second"),
-        peak_flops_per_second={
-            NumberFormat(name): float(rate) for name, rate in rates.items() if name in _NUMBER_FORMATS
-        },
+        peak_flops_per_second=_build_peaks(row.get("peak_flops_per_second", {})),
         power_limit_watts=row.get("power_limit_watts"),
         server=ReferenceServer(**server) if server else None,
         embodied_kg_co2e=_build_embodied(row.get("embodied_kg_co2e")),

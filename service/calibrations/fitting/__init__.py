@@ -28,7 +28,6 @@ from service.calibrations.fitting.operators import (
 from service.calibrations.fitting.power import compute_power_figures
 from service.calibrations.fitting.serving import (
     compute_cache_bandwidth,
-    compute_decode_attention,
     compute_expert_bandwidth,
     compute_scaled_share,
     compute_weight_bandwidth,
@@ -72,19 +71,11 @@ def compute_figures(observations: Sequence[BenchmarkObservation], device: Fitted
     weights = compute_weight_bandwidth(observations, device, beside)
     found += weights
     found += compute_expert_bandwidth(observations, device, beside)
-    cached = compute_cache_bandwidth(observations, device, beside)
-    found += cached
+    found += compute_cache_bandwidth(observations, device, beside)
     if machine is not None:
-        streamed, read = (
-            _get_rate(drawn, quantity, device, machine)
-            for drawn, quantity in (
-                (weights, ServingQuantity.WEIGHT_BANDWIDTH),
-                (cached, ServingQuantity.CACHE_BANDWIDTH),
-            )
-        )
+        streamed = _get_rate(weights, ServingQuantity.WEIGHT_BANDWIDTH, device, machine)
         found += compute_widened_bandwidth(observations, device, machine, streamed)
         found += compute_scaled_share(observations, machine)
-        found += compute_decode_attention(observations, machine, read)
     found += compute_memory_figures(observations)
     found += compute_rates(observations, device)
     found += _compute_power(observations, device, machine)

@@ -6,6 +6,7 @@ planning would estimate the measured seconds, given the constants that were comp
 
 import math
 from collections.abc import Mapping, Sequence
+from statistics import median
 from typing import Final, NamedTuple
 
 from service.calibrations.fitting.device import FORMATS, FittedDevice
@@ -97,10 +98,12 @@ def compute_bandwidth(
 def compute_peaks(
     observations: Sequence[BenchmarkObservation], machine: DeviceMachine | None
 ) -> list[FittedFigure]:
-    """Computes the sustained peak of large products of each format under the power limit.
+    """Computes the peak of large products of each format in work that is mixed with other kernels.
 
     Of the products that nothing else bounds, those with the longest warm-up are used: a device that is still
-    cool, or has not yet reached its power limit, is faster than in steady state.
+    cool, or has not yet reached its power limit, is faster than in steady state. A product that the power
+    limit holds is slower alone than among kernels that draw less, by a ratio of clocks that is between 1 and
+    that of :func:`compute_clock_room`: the figure is the geometric mean, and its interval has both ends.
     """
     by_format: dict[NumberFormat, list[MeasuredProduct]] = {}
     for one in list_products(observations):
@@ -120,12 +123,47 @@ def compute_peaks(
         used = [one.observation for one in warm if one.operator.flops >= most / _AS_LARGE]
         name = build_name("operators", OperatorQuantity.MATRIX_PEAK, number_format)
         method = "FLOPs over the time without that of a kernel, of large products warmed longest"
-        found += solve_figure(name, used, solve_rate, limit=peak, method=method)
+        of_alone = solve_figure(name, used, solve_rate, limit=peak, method=method)
+        found += [_widen_by_clock(each, used, observations) for each in of_alone]
     scaled = list_scaled_products(observations, "nvfp4")
     peak = machine.peak_flops_per_second.get(NumberFormat.FP4) if machine else None
     name = build_name("operators", OperatorQuantity.MATRIX_PEAK, NumberFormat.FP4)
     method = "FLOPs over the time without that of a kernel, of large products with scales warmed longest"
-    return found + solve_figure(name, scaled, solve_rate, limit=peak, method=method)
+    of_alone = solve_figure(name, scaled, solve_rate, limit=peak, method=method)
+    return found + [_widen_by_clock(each, scaled, observations) for each in of_alone]
+
+
+def compute_clock_room(one: BenchmarkObservation, observations: Sequence[BenchmarkObservation]) -> float:
+    """Computes the highest clock of a device over that at which the power limit held a benchmark.
+
+    Returns 1 where nothing held it or a clock is unknown. Clocks are medians, in Hz.
+    """
+    clock, held = (one.conditions.get(name, 0.0) for name in ("sm_clock_hz", "throttle_sw_power_cap_seconds"))
+    if not (isinstance(clock, float) and isinstance(held, float) and clock and held):
+        return 1.0
+    clocks = [each.conditions.get("sm_clock_hz") for each in observations]
+    return max(clock, *(each for each in clocks if isinstance(each, float))) / clock
+
+
+def compute_mixed_clock(one: BenchmarkObservation, observations: Sequence[BenchmarkObservation]) -> float:
+    """Computes the clock that is expected in mixed work over that at which a benchmark was held."""
+    return math.sqrt(compute_clock_room(one, observations))
+
+
+def _widen_by_clock(
+    fitted: FittedFigure,
+    used: Sequence[BenchmarkObservation],
+    observations: Sequence[BenchmarkObservation],
+) -> FittedFigure:
+    """Returns the peak of products as that of mixed work, up to the rate at the highest clock."""
+    room, mixed = (
+        median(compute(one, observations) for one in used)
+        for compute in (compute_clock_room, compute_mixed_clock)
+    )
+    figure = fitted.figure
+    if room == 1.0 or not isinstance(figure, MeasuredFigure):
+        return fitted
+    return fitted._replace(figure=figure._replace(value=figure.value * mixed, high=figure.high * room))
 
 
 def list_scaled_products(

@@ -13,10 +13,9 @@ from service.calibrations.fitting.observations import (
     select_work,
     solve_figure,
 )
-from service.calibrations.fitting.operators import list_scaled_products
+from service.calibrations.fitting.operators import compute_mixed_clock, list_scaled_products
 from service.calibrations.sets import build_name
 from service.planning.hardware.calibration import ServingQuantity
-from service.planning.inference.attention import TILE_ROWS
 from service.planning.operators import DeviceMachine
 from service.planning.precision import NumberFormat
 from service.protocol.work.arithmetic import GEMM_BYTES, AttentionWork, GemmWork
@@ -26,8 +25,6 @@ _MOST_ROWS: Final = 16
 """Most rows of a product that is bound by its weights on any device."""
 _LEAST_WEIGHT_BYTES: Final = 2**26
 """Least weights in bytes; more than the last-level cache of a device."""
-_PLAINLY: Final = 1.05
-"""Ratio to the time of its bytes from which a kernel is bound by something else."""
 _LIBRARIES: Final = frozenset({"cudnn", "flashinfer", "flash3", "flash", "efficient"})
 
 
@@ -132,39 +129,13 @@ def compute_scaled_share(
 
     def solve_share(one: BenchmarkObservation, seconds: float) -> float | None:
         left = seconds - machine.rates.kernel_seconds
-        return one.work.count_work().flops / left / of_others if left > 0.0 else None
+        # Peaks are those of mixed work, in which the power limit leaves a higher clock.
+        rate = one.work.count_work().flops * compute_mixed_clock(one, observations)
+        return rate / left / of_others if left > 0.0 else None
 
     name = build_name("serving", ServingQuantity.SCALED_SHARE)
     method = "rate of large products of 8 bits with scales of blocks over that of others, warmed longest"
     return solve_figure(name, used, solve_share, limit=None, method=method)
-
-
-def compute_decode_attention(
-    observations: Sequence[BenchmarkObservation], machine: DeviceMachine, cache_bytes_per_second: float
-) -> list[FittedFigure]:
-    """Computes the rate of attention over a latent cache where its arithmetic takes longer than its bytes.
-
-    Many heads share one latent, so that a device whose memory is fast is bound by arithmetic there, and only
-    there. A kernel that is no slower than its bytes says nothing of it.
-    """
-    peak = machine.peak_flops_per_second.get(NumberFormat.BF16)
-    used = [
-        one
-        for one, work in select_work(observations, AttentionWork)
-        if work.shares_latent and work.dtype == "bf16" and work.back_end in _LIBRARIES
-        if one.seconds - machine.rates.kernel_seconds
-        > _PLAINLY * work.count_work().moved_bytes / cache_bytes_per_second
-    ]
-
-    def solve_rate(one: BenchmarkObservation, seconds: float) -> float | None:
-        left, work = seconds - machine.rates.kernel_seconds, one.work
-        if left <= 0.0 or not isinstance(work, AttentionWork):
-            return None
-        return work.count_work().flops * max(1.0, TILE_ROWS / work.query_heads) / left
-
-    name = build_name("serving", ServingQuantity.DECODE_ATTENTION)
-    method = "FLOPs over the time without that of a kernel, over a latent that bytes do not bound"
-    return solve_figure(name, used if peak else [], solve_rate, limit=peak, method=method)
 
 
 def _build_rate_solver(beside_seconds: float) -> FigureSolver:
