@@ -1,5 +1,5 @@
 # Two commands do everything: `make run` serves, `make test` checks. Both set up what they need.
-.PHONY: help run test test-unit pytest lint types same-answers accuracy fit devices bills plans mfu prices price-page catalog-age bench journey soak fleet gpu-kernels hip-kernels gpu-kit gpu-purposes cudnn-support gpu-suite gpu-first-contact gpu-proof gpu-figures gpu-power gpu-stand-in hostile escalation worst-requests schemathesis faults kills oracles clients contract chart chart-tools client-sources client-packages sign-in site fresh-clone containers package sbom release-check platforms lock pins advisories clean
+.PHONY: help run test test-unit pytest lint types same-answers accuracy fit devices bills plans mfu prices price-page catalog-age bench journey soak fleet gpu-kernels hip-kernels gpu-kit gpu-purposes gpu-records cudnn-support gpu-suite gpu-first-contact gpu-proof gpu-figures gpu-power gpu-stand-in hostile escalation worst-requests schemathesis faults kills oracles clients contract chart chart-tools client-sources client-packages sign-in site fresh-clone containers package sbom release-check platforms lock pins advisories clean
 
 VENV = .venv/bin
 # A machine with a GPU brings its own interpreter; nothing is installed there.
@@ -50,10 +50,11 @@ same-answers: ## Hold the answers to 2,763 stored requests against those of befo
 	@tools/setup test
 	$(VENV)/python -m tests.same_answers $(if $(KEEP),--keep "$(KEEP)")
 
-accuracy: ## Estimate measured rows and say how far off; ROWS="a.csv b.csv" JSON=path DOC=path
+accuracy: ## Estimate measured rows and say how far off; ROWS="a.csv b.csv" JSON=path DOC=path CALIBRATIONS=path
 	@tools/setup run
 	@$(VENV)/python -m accuracy score $(ROWS) $(if $(JSON),--json "$(JSON)") $(if $(DOC),--doc "$(DOC)") \
-		$(if $(ANCHORS),--anchors "$(ANCHORS)") $(if $(HELD_OUT),--held-out) $(if $(WHY),--why)
+		$(if $(ANCHORS),--anchors "$(ANCHORS)") $(if $(HELD_OUT),--held-out) $(if $(WHY),--why) \
+		$(if $(CALIBRATIONS),--calibrations "$(CALIBRATIONS)")
 
 fit: ## Fit the named constants of the reference set to measured rows; ROWS="a.csv b.csv"
 	@tools/setup run
@@ -139,6 +140,10 @@ hip-kernels: ## Compile the kernels as HIP for AMD Instinct by the clang of zigl
 gpu-purposes: ## Say which constant each benchmark of an accelerator moves, bounds or validates; writes docs/gpu-purposes.md
 	@tools/setup run
 	$(VENV)/python -m bench.gpu_purposes
+
+gpu-records: ## Say what was measured on each GPU of tests/data/gpu; writes docs/gpu-h200-sxm.md
+	@tools/setup run
+	$(VENV)/python -m bench.gpu_records
 
 gpu-stand-in: ## Run every benchmark of one GPU at its real size against a simulated device; writes docs/gpu-stand-in.md; takes 10 minutes
 	@tools/setup test

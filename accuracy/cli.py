@@ -69,6 +69,13 @@ def _catalog() -> "CatalogView":
     return build_shipped_snapshot()
 
 
+def _calibrated(catalog: "CatalogView", records: Path | None) -> "CatalogView":
+    """Returns the catalog with the calibration that is drawn of the records of a GPU, if any are given."""
+    from bench.gpu_records import draw_calibration  # noqa: PLC0415
+
+    return replace(catalog, calibrations=(draw_calibration(records),)) if records else catalog
+
+
 def _catalogs_by_fold(catalog: "CatalogView") -> "list[CatalogView]":
     """Returns the catalog under the constants that were fitted without each fold."""
     from accuracy.fitting import held_out  # noqa: PLC0415
@@ -191,12 +198,15 @@ def _serving_tables(
     return tables
 
 
-def _provenance(read: "list[MeasuredRowsFile]", *, held_out: bool) -> "PageProvenance":
+def _provenance(
+    read: "list[MeasuredRowsFile]", calibrations: Path | None, *, held_out: bool
+) -> "PageProvenance":
     from accuracy.report import PageProvenance  # noqa: PLC0415
 
     names = " ".join(one.path.name for one in read)
+    calibrated = f" CALIBRATIONS={calibrations.name}" if calibrations else ""
     return PageProvenance(
-        command=f'make accuracy ROWS="{names}"{" HELD_OUT=1" if held_out else ""}',
+        command=f'make accuracy ROWS="{names}"{calibrated}{" HELD_OUT=1" if held_out else ""}',
         files=tuple((one.path.name, one.sha256, len(one.rows)) for one in read),
         held_out=held_out,
     )
@@ -224,6 +234,9 @@ def score(
     anchors: Annotated[Path | None, typer.Option(help="Answers of other tools, for comparison.")] = None,
     held_out: Annotated[bool, typer.Option(help="Take constants fitted without the row's group.")] = False,
     why: Annotated[bool, typer.Option(help="Report the missing facts of each skipped row.")] = False,
+    calibrations: Annotated[
+        Path | None, typer.Option(help="Records of a GPU; its calibration is drawn and used.")
+    ] = None,
 ) -> None:
     """Estimate every measured row through the questions of the API, and report the errors."""
     from accuracy import report  # noqa: PLC0415
@@ -235,7 +248,7 @@ def score(
     for warning in (warning for one in read for warning in one.warnings):
         typer.echo(f"ironlaw: {warning}", err=True)
     rows = [row for one in read for row in one.rows]
-    catalog = _catalog()
+    catalog = _calibrated(_catalog(), calibrations)
     catalogs = _catalogs_by_fold(catalog) if held_out else [catalog]
     scored = _scored(rows, catalogs)
     for table in report.tables(scored):
@@ -250,7 +263,7 @@ def score(
     for table in beside:
         typer.echo(table.text())
     if doc:
-        doc.write_text(report.page(scored, _provenance(read, held_out=held_out), beside))
+        doc.write_text(report.page(scored, _provenance(read, calibrations, held_out=held_out), beside))
     short = report.shortfalls(scored)
     for line in short:
         typer.echo(f"ironlaw: {line}", err=True)

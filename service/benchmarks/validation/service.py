@@ -92,7 +92,7 @@ class _Examiner:
         says_enough = compute_information_bits(measurement, read.summary) >= LEAST_BITS
         digest = sha256(to_json(measurement.samples_ns)).hexdigest() if says_enough else None
         inventory = self._get_inventory(row.node_id, record.inventory_sha256)
-        part = _find_accelerator(inventory, record)
+        part = find_accelerator(inventory, record)
         correctness = get_known(measurement.correctness)
         checksum = None if correctness is None else get_known(correctness.checksum)
         case = ValidationCase(
@@ -149,17 +149,7 @@ class _Examiner:
             work = self._find_work(other)
             if other is row or not other.is_counted or not is_of_attempt or work is None:
                 continue
-            yield SiblingResult(
-                benchmark=other.benchmark,
-                repeat=other.repeat,
-                work=work,
-                metric=other.metric,
-                figure=other.counted_figure,
-                accelerator_index=other.conditions.get("accelerator_index"),
-                warmup_seconds=other.conditions.get("warmup_seconds"),
-                started_at=other.started_at,
-                finished_at=other.finished_at,
-            )
+            yield build_sibling(other, work)
 
     def _find_work(self, row: BenchmarkResultRow) -> BenchmarkWork | None:
         key = (row.benchmark, row.work_sha256)
@@ -188,9 +178,25 @@ class _Examiner:
         return repository.find_same_samples(self.session, self.tenant_id, digest, row.id)
 
 
-def _find_accelerator(
+def build_sibling(row: BenchmarkResultRow, work: BenchmarkWork) -> SiblingResult:
+    """Builds what the rules of other results of the attempt read of a counted result."""
+    return SiblingResult(
+        benchmark=row.benchmark,
+        repeat=row.repeat,
+        work=work,
+        metric=row.metric,
+        figure=row.counted_figure,
+        accelerator_index=row.conditions.get("accelerator_index"),
+        warmup_seconds=row.conditions.get("warmup_seconds"),
+        started_at=row.started_at,
+        finished_at=row.finished_at,
+    )
+
+
+def find_accelerator(
     inventory: NodeInventory | None, record: BenchmarkResultReport
 ) -> NodeAccelerator | None:
+    """Returns the accelerator that a result was measured on, None of a processor or if it is unknown."""
     if inventory is None or record.device == "cpu":
         return None
     index = get_known(record.accelerator_index)
