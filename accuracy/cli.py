@@ -71,9 +71,11 @@ def _catalog() -> "CatalogView":
 
 def _calibrated(catalog: "CatalogView", records: Path | None) -> "CatalogView":
     """Returns the catalog with the calibration that is drawn of the records of a GPU, if any are given."""
+    if records is None:
+        return catalog
     from bench.gpu_records import draw_calibration  # noqa: PLC0415
 
-    return replace(catalog, calibrations=(draw_calibration(records),)) if records else catalog
+    return replace(catalog, calibrations=(draw_calibration(records),))
 
 
 def _catalogs_by_fold(catalog: "CatalogView") -> "list[CatalogView]":

@@ -12,14 +12,13 @@ from service.planning.hardware.calibration import Calibration
 from service.planning.hardware.calibration.measured import MeasuredScope
 from service.planning.hardware.cluster import Accelerator
 from service.planning.hardware.links import Link, LinkKind
-from service.planning.precision import NumberFormat
+from service.planning.precision import parse_peaks
 from service.protocol.nodes import NodeAccelerator as Part
 from service.protocol.nodes import NodeInventory
 
 CatalogDocument = Mapping[str, Any]
 _DRIVER = "driver"
 _NO_ID = re.compile(r"[^a-z0-9._-]")
-_FORMATS = frozenset(NumberFormat)
 
 
 class DeviceCatalog(NamedTuple):
@@ -71,15 +70,12 @@ def parse_driver_major(inventory: NodeInventory) -> int | None:
 
 
 def _build_accelerator(row: CatalogDocument) -> Accelerator:
-    rates = row.get("peak_flops_per_second", {})
     return Accelerator(
         id=row["id"],
         generation=row.get("generation", ""),
         capacity_bytes=None,
         bandwidth_bytes_per_second=row.get("memory_bandwidth_bytes_per_second"),
-        peak_flops_per_second={
-            NumberFormat(name): float(rate) for name, rate in rates.items() if name in _FORMATS
-        },
+        peak_flops_per_second=parse_peaks(row.get("peak_flops_per_second", {})),
         power_limit_watts=row.get("power_limit_watts"),
     )
 

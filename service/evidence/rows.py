@@ -20,7 +20,7 @@ from service.planning.cost.prices import device_price
 from service.planning.energy.carbon import IntensitySeries
 from service.planning.hardware.cluster import Accelerator, ReferenceServer, memory_capacity
 from service.planning.hardware.links import Link, LinkKind, Torus
-from service.planning.precision import NumberFormat
+from service.planning.precision import parse_peaks
 from service.planning.quantity import EvidenceBasis, Quantity
 from service.resolve.catalog import (
     KnownAccelerator,
@@ -47,7 +47,6 @@ from service.schemas.carbon import (
 from service.schemas.carbon import to_planning as series_of
 from service.schemas.tariffs import TariffTerms
 
-_NUMBER_FORMATS = frozenset(NumberFormat)
 _ON_CHIP = "SRAM"
 """Kind of a memory that lies on the chip."""
 
@@ -107,14 +106,6 @@ def _build_links(members: RowDocument) -> KnownLinks:
     )
 
 
-def _build_peaks(rates: Mapping[str, float]) -> dict[NumberFormat, float]:
-    """Returns the rates of products; those of FP64 are by tensor cores where a device has them for it."""
-    of_formats = {NumberFormat(name): float(rate) for name, rate in rates.items() if name in _NUMBER_FORMATS}
-    if "fp64_tensor" in rates:
-        of_formats[NumberFormat.FP64] = float(rates["fp64_tensor"])
-    return of_formats
-
-
 def _build_accelerator(row: RowDocument) -> KnownAccelerator:
     server = row.get("server")
     accelerator = Accelerator(
@@ -127,7 +118,7 @@ def _build_accelerator(row: RowDocument) -> KnownAccelerator:
             reported_share=load_reference_curves().reported_memory,
         ),
         bandwidth_bytes_per_second=row.get("memory_bandwidth_bytes_per_second"),
-        peak_flops_per_second=_build_peaks(row.get("peak_flops_per_second", {})),
+        peak_flops_per_second=parse_peaks(row.get("peak_flops_per_second", {})),
         power_limit_watts=row.get("power_limit_watts"),
         server=ReferenceServer(**server) if server else None,
         embodied_kg_co2e=_build_embodied(row.get("embodied_kg_co2e")),

@@ -6,6 +6,7 @@ gradients, an FP32 master copy, FP32 optimizer states. Together with Adam's two 
 = 16 bytes per parameter, as is pure FP32 with 4 + 4 + 8. ``frameworks`` lists the deviations of frameworks.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -35,6 +36,19 @@ ELEMENT_BITS = {
     NumberFormat.FP4: 4,
     NumberFormat.INT4: 4,
 }
+_TENSOR_FP64 = "fp64_tensor"
+
+
+def parse_peaks(rates: Mapping[str, float]) -> dict[NumberFormat, float]:
+    """Returns the dense rates of products of a data sheet, in FLOP/s, from its rates by name.
+
+    Products of FP64 take tensor cores where a device has them for it. Other names are left out.
+    """
+    names = {number_format.value: number_format for number_format in NumberFormat}
+    found = {names[name]: float(rate) for name, rate in rates.items() if name in names}
+    return found | ({NumberFormat.FP64: float(rates[_TENSOR_FP64])} if _TENSOR_FP64 in rates else {})
+
+
 ELEMENT_BYTES = {number_format: bits / 8 for number_format, bits in ELEMENT_BITS.items()}
 
 COMPUTE_FORMATS = {
