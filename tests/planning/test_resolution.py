@@ -278,3 +278,11 @@ def test_power_is_a_share_of_the_limit_that_it_was_measured_under():
     assert whole.basis_of_draw is EvidenceBasis.CALIBRATED_SKU
     node = resolve_curves(CURVES, [replace(CAPPED, power=draw)], RequestedDevice(H100, node_id="e"))
     assert node.apply_to_accelerator(H100).power_limit_watts == 500.0
+
+
+def test_power_of_another_part_of_the_generation_is_not_taken():
+    """An H200 draws more for its memory than an H100; its rates are shares of data sheets, and hold."""
+    draw = {PowerQuantity.IDLE_SHARE: figure(121.0, 700.0), PowerQuantity.BYTE_JOULES: figure(9e-11)}
+    found = resolve_curves(CURVES, [replace(NODE, power=draw)], RequestedDevice(H200))
+    assert "operators.bandwidth" in found.held
+    assert found.curves.calibration.power is CURVES.calibration.power

@@ -36,6 +36,7 @@ from service.planning.hardware.nearest import (
     MeasuredConstant,
     RequestedDevice,
     build_levels,
+    resolve_basis,
 )
 from service.planning.precision import NumberFormat
 from service.planning.quantity import EvidenceBasis, Quantity
@@ -376,7 +377,9 @@ def _resolve_power(
         name = f"power.{quantity}"
 
         def find_figure(each: DeviceCalibration, quantity: PowerQuantity = quantity) -> MeasuredFigure | None:
-            return each.power.get(quantity)
+            # A generation is sold with several memories: what an H200 draws made estimates of an H100 worse.
+            is_own = resolve_basis(each.scope, asked) is not EvidenceBasis.CALIBRATED_GENERATION
+            return each.power.get(quantity) if is_own else None
 
         if quantity in _OF_THE_LIMIT:
             # A share of the limit that it was measured under: a node may be capped below its data sheet.
