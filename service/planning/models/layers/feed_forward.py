@@ -1,0 +1,127 @@
+"""Feed-forward layers, dense and as a mixture of experts."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar, Literal, TypeAlias
+
+from service.planning.errors import PlanningError
+from service.planning.hardware.traffic import ExpertChoice
+from service.planning.models.layers.tensors import LayerTensor, TensorSplit, build_matrix, build_vectors
+
+ActivationFunction: TypeAlias = Literal["smooth", "relu", "quick_gelu", "gelu_new"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FeedForward:
+    """Two matrices with an activation between them; a gate adds a third."""
+
+    kind: ClassVar[Literal["feed_forward"]] = "feed_forward"
+    hidden_size: int
+    inner_size: int
+    """Width between the matrices."""
+    gated: bool = False
+    """True if a third matrix, beside the first, gates its result."""
+    bias: bool = False
+    inner_norm: bool = False
+    """True if a norm stands in front of the last matrix."""
+    activation_parameters: int = 0
+    """Number of learned scalars of the activation function."""
+    activation: ActivationFunction = "smooth"
+    """Activation function: one operator whose backward pass needs its input (``smooth``) or only its result
+    (``relu``), or several operators, as PyTorch's classes write it out, each of which keeps a tensor of its
+    own (``quick_gelu``, ``gelu_new``)."""
+    dropout: bool = False
+    """True if the output passes a dropout in training."""
+    inner_dropout: bool = False
+    """True if the result of the activation passes a dropout in training."""
+    count: int = 1
+
+    def list_tensors(self) -> Iterator[LayerTensor]:
+        """Up (and gate) and down projections with their biases."""
+        for name in ("gate", "up") if self.gated else ("up",):
+            yield build_matrix(name, self.hidden_size, self.inner_size, TensorSplit.COLUMN)
+            yield from build_vectors(self.bias, f"{name}_bias", self.inner_size, TensorSplit.COLUMN)
+        yield build_matrix("down", self.inner_size, self.hidden_size, TensorSplit.ROW)
+        yield from build_vectors(self.bias, "down_bias", self.hidden_size)
+        yield from build_vectors(self.inner_norm, "inner_norm", self.inner_size, TensorSplit.COLUMN)
+        yield from build_vectors(self.activation_parameters > 0, "activation", self.activation_parameters)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MixtureOfExperts:
+    """A router over feed-forwards, with an optional expert that every token takes."""
+
+    kind: ClassVar[Literal["mixture_of_experts"]] = "mixture_of_experts"
+    hidden_size: int
+    expert_count: int
+    """Number of experts to choose from."""
+    experts_per_token: int
+    """Number of experts that each token takes."""
+    expert_inner_size: int
+    """Width between the matrices of an expert."""
+    expert_groups: int | None = None
+    """Number of groups that the experts are divided into, of which a token takes some; absent without."""
+    groups_per_token: int | None = None
+    """Number of groups that the experts of a token lie in at most."""
+    gated: bool = True
+    """True if an expert has a third matrix as a gate."""
+    bias: bool = False
+    router_bias: bool = False
+    """True if a learned vector is added to the router."""
+    router_scales: bool = False
+    """True if the input of the router and its answers have learned scales."""
+    latent_size: int | None = None
+    """Width that tokens are projected to for the routed experts, and back from (LatentMoE); absent where they
+    keep their width."""
+    shared_inner_size: int | None = None
+    """Inner width of the expert that every token takes; absent without one."""
+    shared_bias: bool = False
+    """True if learned vectors are added in the shared expert."""
+    shared_gate: bool = False
+    """True if the shared expert has a gate of its own."""
+    count: int = 1
+
+    @property
+    def choice(self) -> ExpertChoice:
+        """Experts of a token, and the groups that they lie in."""
+        groups = self.expert_groups or 1
+        return ExpertChoice(float(self.experts_per_token), groups, self.groups_per_token or groups)
+
+    def list_tensors(self) -> Iterator[LayerTensor]:
+        """Router, experts (each counted whole, active by share) and the shared expert."""
+        if self.experts_per_token > self.expert_count:
+            raise PlanningError(
+                "EXPERTS_PER_TOKEN", "/experts_per_token", "experts_per_token exceeds expert_count"
+            )
+        if (self.groups_per_token or 0) > (self.expert_groups or 0):
+            raise PlanningError(
+                "GROUPS_PER_TOKEN", "/groups_per_token", "groups_per_token exceeds expert_groups"
+            )
+        share = self.experts_per_token / self.expert_count
+        width = self.latent_size or self.hidden_size
+        yield build_matrix("router", self.hidden_size, self.expert_count)
+        yield from build_vectors(self.router_bias, "router_bias", self.expert_count)
+        yield from build_vectors(self.router_scales, "router_scales", self.hidden_size + self.expert_count)
+        if self.latent_size is not None:
+            yield build_matrix("latent_down", self.hidden_size, self.latent_size)
+            yield build_matrix("latent_up", self.latent_size, self.hidden_size)
+        up = ("gate", "up") if self.gated else ("up",)
+        for name in (*up, "down"):
+            shape = (self.expert_count, width, self.expert_inner_size)
+            yield LayerTensor(f"expert_{name}", shape, TensorSplit.EXPERT, multiplied=share, active=share)
+            if self.bias:
+                size = width if name == "down" else self.expert_inner_size
+                yield LayerTensor(
+                    f"expert_{name}_bias", (self.expert_count, size), TensorSplit.EXPERT, active=share
+                )
+        if self.shared_inner_size is not None:
+            shared = FeedForward(
+                hidden_size=self.hidden_size,
+                inner_size=self.shared_inner_size,
+                gated=self.gated,
+                bias=self.shared_bias,
+            )
+            for tensor in shared.list_tensors():
+                yield tensor._replace(name=f"shared_{tensor.name}")
+        if self.shared_gate:
+            yield build_matrix("shared_router", self.hidden_size, 1)
