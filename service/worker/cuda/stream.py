@@ -1,6 +1,6 @@
 """Memory bandwidth by own kernels: read, write, copy and triad over arrays far larger than the cache.
 
-An access has 16 bytes. Each thread has 4 in flight, or but one and ends; the faster way is chosen by a trial.
+An access has 16 bytes. A thread has 4 in flight and goes on, or makes one and ends: a trial chooses.
 65,536 elements are checked against NumPy, and a sum over all of them.
 """
 
@@ -24,7 +24,7 @@ VECTOR_BYTES = 16
 UNROLL = 4
 TRIAD_SCALE = 3
 WAVES = (8, 16, 32)
-"""Blocks for each multiprocessor that are tried of kernels whose threads go on."""
+"""Blocks for each multiprocessor that are tried with threads that go on."""
 TRIALS = 3
 CHECKED_ELEMENTS = 65_536
 SPOIL = 0xFFFFFFFF
@@ -42,7 +42,7 @@ class _Arrays:
     """Seed of each source, or of the written words if there is no source."""
 
 
-class _Way(NamedTuple):
+class _LaunchShape(NamedTuple):
     """A kernel, its blocks, and the accesses that each thread has in flight."""
 
     kernel: str
@@ -62,13 +62,13 @@ class StreamBandwidth:
         self._arrays = self._build_arrays(work, seed)
         most = device.multiprocessors * max(WAVES)
         self._sums = device.allocate(4 * most * THREADS)
-        way, self._launch = self._select_fastest()
-        self._blocks = way.blocks
+        shape, self._launch = self._select_fastest()
+        self._blocks = shape.blocks
         self.facts = MeasurementFacts(
-            library=f"own kernel {way.kernel}",
+            library=f"own kernel {shape.kernel}",
             algorithm=(
-                f"{way.blocks} blocks of {THREADS} threads,"
-                f" {way.unroll} x {VECTOR_BYTES} bytes in flight each"
+                f"{shape.blocks} blocks of {THREADS} threads,"
+                f" {shape.unroll} x {VECTOR_BYTES} bytes in flight each"
             ),
             data=numbers.WHOLE,
             timer="cuda_event",
@@ -109,7 +109,7 @@ class StreamBandwidth:
             run_kernel(device, ("random.cu", "fill_whole"), address, count, own)
         return _Arrays(result, tuple(sources), count, seeds)
 
-    def _build_launch(self, way: _Way) -> KernelLaunch:
+    def _build_launch(self, shape: _LaunchShape) -> KernelLaunch:
         arrays, vectors = self._arrays, self._arrays.count // 4
         arguments: tuple[int, ...]
         match self._pattern:
@@ -119,23 +119,23 @@ class StreamBandwidth:
                 arguments = (arrays.result, vectors, arrays.seeds[0])
             case _:
                 arguments = (arrays.result, *arrays.sources, vectors)
-        kernel = self._device.load_kernel(FILE, way.kernel)
-        return self._device.build_launch(kernel, way.blocks, *arguments)
+        kernel = self._device.load_kernel(FILE, shape.kernel)
+        return self._device.build_launch(kernel, shape.blocks, *arguments)
 
-    def _list_ways(self) -> list[_Way]:
-        """Returns the launches that are tried. Each thread of a read leaves 4 bytes, so all of its go on."""
+    def _list_shapes(self) -> list[_LaunchShape]:
+        """Returns the launches that are tried. Threads of a read leave 4 bytes each, so that all go on."""
         name = f"stream_{self._pattern}"
-        ways = [_Way(name, self._device.multiprocessors * waves, UNROLL) for waves in WAVES]
+        shapes = [_LaunchShape(name, self._device.multiprocessors * waves, UNROLL) for waves in WAVES]
         if self._pattern != "read":
             vectors = self._arrays.count // 4
-            ways.append(_Way(f"{name}_once", -(-vectors // THREADS), 1))
-        return ways
+            shapes.append(_LaunchShape(f"{name}_once", -(-vectors // THREADS), 1))
+        return shapes
 
-    def _select_fastest(self) -> tuple[_Way, KernelLaunch]:
+    def _select_fastest(self) -> tuple[_LaunchShape, KernelLaunch]:
         """Selects the fastest launch by a short trial, since it differs between devices."""
-        launches = {way: self._build_launch(way) for way in self._list_ways()}
+        launches = {shape: self._build_launch(shape) for shape in self._list_shapes()}
         times = {
-            way: min(self._time_launch(launch) for _ in range(TRIALS)) for way, launch in launches.items()
+            shape: min(self._time_launch(launch) for _ in range(TRIALS)) for shape, launch in launches.items()
         }
         best = min(times, key=times.__getitem__)
         return best, launches[best]
