@@ -115,8 +115,8 @@ gpu-suite: ## Measure an NVIDIA GPU with $(PYTHON), beside what was published, c
 		$(if $(OUT),--out "$(OUT)") $(if $(SUITE),--suite "$(SUITE)") $(if $(KIT),--kit "$(KIT)") \
 		$(if $(PART),--part "$(PART)") $(foreach name,$(ONLY),'$(name)')
 
-gpu-first-contact: ## Try one benchmark of every kind on an NVIDIA GPU with $(PYTHON); over in 510 s, goes on when called again
-gpu-first-contact: LIMIT = 510
+gpu-first-contact: ## Try one benchmark of every kind on an NVIDIA GPU with $(PYTHON); over in 516 s, goes on when called again
+gpu-first-contact: LIMIT = 516
 gpu-proof: ## Show that figures of a GPU are right and unbiased, beside PyTorch; over in 490 s
 gpu-proof: LIMIT = 490
 gpu-figures: ## Measure on a GPU what a calibration is drawn of; over in 455 s

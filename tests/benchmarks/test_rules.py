@@ -191,6 +191,12 @@ class TestPhysics:
         """63 GB/s are one direction of 16 lanes of generation 5; NVSwitch reaches 480 of 450."""
         assert found(case(HOST_TO_DEVICE, rate=66e9)) == {"physics.above_link": "rejected"}
         assert found(case({**HOST_TO_DEVICE, "direction": "both"}, rate=100e9)) == {}
+        adapters = {"kind": "rdma_link", "operation": "write", "path": "loopback", "message_bytes": 2**20}
+        read = {"kind": "storage_to_device", "method": "cufile", "file_bytes": 2**30, "block_bytes": 2**22}
+        for work in ({**adapters, "memory": "device"}, read):
+            assert found(case(work, rate=66e9)) == {"physics.above_link": "rejected"}
+            assert found(case(work, rate=49e9)) == {}
+        assert found(case({**adapters, "memory": "host"}, rate=66e9)) == {}
         peer = {"kind": "peer_link", "direction": "one_way", "method": "copy_engine", "transfer_bytes": 2**29}
         assert found(case(peer, rate=672e9)) == {"physics.above_link": "rejected"}
         reduced = {"kind": "collective", "operation": "all_reduce", "devices": 8, "payload_bytes": 2**33}
@@ -406,8 +412,9 @@ BYTES_PER_SECOND = {
     "strided_read": 2e11,
     "host_stream": 5e10,
     "storage": 2e9,
+    "storage_to_device": 2e9,
 }
-LINKS = {"host_link", "peer_link", "peer_matrix", "collective", "external_tool"}
+LINKS = {"host_link", "peer_link", "peer_matrix", "collective", "external_tool", "rdma_link"}
 
 
 def plausible(of, device):

@@ -10,7 +10,14 @@ from collections.abc import Mapping
 from service.benchmarks.validation.case import RuleOutcomes, ValidationCase, get_known
 from service.benchmarks.verdicts import ResultVerdict, RuleFinding, UncheckedRule
 from service.protocol.work.arithmetic import AttentionWork
-from service.protocol.work.links import CollectiveWork, HostLinkWork, PeerLinkWork, PeerMatrixWork
+from service.protocol.work.links import (
+    CollectiveWork,
+    HostLinkWork,
+    PeerLinkWork,
+    PeerMatrixWork,
+    RdmaLinkWork,
+    StorageToDeviceWork,
+)
 from service.protocol.work.memory import CapacityWork
 
 SLACK = 1.02
@@ -182,16 +189,26 @@ def compute_lane_rate(generation: int | None, width: int | None) -> float | None
 
 
 def _check_link(case: ValidationCase) -> RuleOutcomes:
-    """``physics.above_link``: payload of both directions over links, bus bytes of collectives."""
+    """``physics.above_link``: payload of both directions over links, bus bytes of collectives.
+
+    What adapters and drives write to the memory of a device comes over its host link.
+    """
     work = case.work
-    if not isinstance(work, HostLinkWork | PeerLinkWork | PeerMatrixWork | CollectiveWork):
-        return
     peer = case.datasheet.link_bytes_per_second if case.datasheet else None
-    one_way = compute_pcie_rate(case) if isinstance(work, HostLinkWork) else peer
+    directions = 1.0
+    match work:
+        case HostLinkWork():
+            one_way, directions = compute_pcie_rate(case), count_directions(work)
+        case StorageToDeviceWork() | RdmaLinkWork(memory="device"):
+            one_way = compute_pcie_rate(case)
+        case PeerLinkWork() | PeerMatrixWork() | CollectiveWork():
+            one_way, directions = peer, count_directions(work)
+        case _:
+            return
     if one_way is None:
         yield UncheckedRule("physics.above_link", "the rate of the link is unknown")
         return
-    limit = one_way * SLACK * count_directions(work)
+    limit = one_way * SLACK * directions
     if case.bytes_per_second > limit:
         detail = "bytes per second over the link"
         yield RuleFinding("physics.above_link", ResultVerdict.REJECTED, detail, case.bytes_per_second, limit)

@@ -1,4 +1,4 @@
-"""Work of links: copies between host and device, between devices, and to storage."""
+"""Work of links: copies between host and device, between devices and adapters, and of storage."""
 
 from collections.abc import Mapping
 from typing import Annotated, ClassVar, Literal
@@ -147,6 +147,36 @@ class ExternalToolWork(Work):
         return WorkAmount(moved_bytes=self.transfer_bytes)
 
 
+class RdmaLinkWork(Work):
+    """Messages from the adapter nearest to an accelerator to another one of the node, or to itself.
+
+    The time of one is that which perftest reports: the payload over the average bandwidth, or the median
+    latency, half of the way there and back of writes and sends.
+    """
+
+    is_reported: ClassVar[bool] = True
+    comparison: ClassVar[Literal["never"]] = "never"
+
+    kind: Literal["rdma_link"]
+    operation: Literal["write", "read", "send"]
+    """Operation of the messages."""
+    path: Literal["between_adapters", "loopback"]
+    """Path of the messages: through the network to another adapter, or within one."""
+    memory: Literal["device", "host"]
+    """Memory at both ends, which adapters access directly."""
+    message_bytes: Bytes
+    """Size of one message."""
+
+    @property
+    def suite_form(self) -> int:
+        """2."""
+        return 2
+
+    def count_work(self) -> WorkAmount:
+        """Returns the payload of one message."""
+        return WorkAmount(moved_bytes=self.message_bytes)
+
+
 class StorageWork(Work):
     """A file written and flushed to the device, or read back past the page cache where that is possible."""
 
@@ -165,4 +195,34 @@ class StorageWork(Work):
         return WorkAmount(moved_bytes=self.file_bytes)
 
 
-LinkWork = HostLinkWork | PeerLinkWork | PeerMatrixWork | CollectiveWork | ExternalToolWork | StorageWork
+class StorageToDeviceWork(Work):
+    """A file read into device memory past the page cache, block after block."""
+
+    kind: Literal["storage_to_device"]
+    method: Literal["cufile", "host_memory"]
+    """Means of the reads: cuFile, which the record says the mode of, or pinned host memory and copies."""
+    file_bytes: Bytes
+    """Size of the file."""
+    block_bytes: Bytes
+    """Size of one read."""
+
+    @property
+    def suite_form(self) -> int:
+        """2."""
+        return 2
+
+    def count_work(self) -> WorkAmount:
+        """Returns the bytes of the file."""
+        return WorkAmount(moved_bytes=self.file_bytes)
+
+
+LinkWork = (
+    HostLinkWork
+    | PeerLinkWork
+    | PeerMatrixWork
+    | CollectiveWork
+    | ExternalToolWork
+    | RdmaLinkWork
+    | StorageWork
+    | StorageToDeviceWork
+)

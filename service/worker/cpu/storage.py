@@ -45,9 +45,9 @@ def prepare(benchmark: Benchmark, seed: int, accelerator_index: int | None) -> I
     pattern = build_generator(benchmark, seed).bytes(
         min(work.file_bytes, PATTERN_BYTES - PATTERN_BYTES % block)
     )
-    with _create_folder() as folder:
-        kind = _check_file_system(Path(folder), work.file_bytes)
-        file = _TestFile(Path(folder) / "data", work.file_bytes, block, pattern)
+    with create_folder() as folder:
+        kind = check_file_system(Path(folder), work.file_bytes)
+        file = PatternFile(Path(folder) / "data", work.file_bytes, block, pattern)
         if work.direction == "write":
             yield TimedStorage(_build_facts(f"write and fsync on {kind}", pattern, work), file, file.write)
         else:
@@ -56,7 +56,8 @@ def prepare(benchmark: Benchmark, seed: int, accelerator_index: int | None) -> I
             yield TimedStorage(_build_facts(f"{method} on {kind}", pattern, work), file, read)
 
 
-def _create_folder() -> tempfile.TemporaryDirectory[str]:
+def create_folder() -> tempfile.TemporaryDirectory[str]:
+    """Creates the folder of a benchmark; raises :class:`Unsupported` where none can be created."""
     at = os.environ.get("TMPDIR") or FOLDER
     try:
         return tempfile.TemporaryDirectory(prefix="ironlaw-", dir=at)
@@ -64,7 +65,8 @@ def _create_folder() -> tempfile.TemporaryDirectory[str]:
         raise Unsupported(f"no file can be created in {at}: {error.strerror}") from error
 
 
-def _check_file_system(folder: Path, file_bytes: int) -> str:
+def check_file_system(folder: Path, file_bytes: int) -> str:
+    """Returns the kind of file system; raises :class:`Unsupported` for one in memory or without room."""
     kind = file_system(folder)
     if kind in IN_MEMORY:
         raise Unsupported(f"the temporary folder is in memory ({kind}); name one on a device with TMPDIR")
@@ -92,7 +94,7 @@ class TimedStorage:
     """One direction of transfers of a file, by the host's clock."""
 
     facts: MeasurementFacts
-    file: "_TestFile"
+    file: "PatternFile"
     transfer: Callable[[], int]
 
     def execute(self, iterations: int) -> int:
@@ -105,7 +107,7 @@ class TimedStorage:
         return build_correctness("digest of the file read back", float(found != wanted), 0.0, found)
 
 
-class _TestFile:
+class PatternFile:
     """A file of known bytes."""
 
     def __init__(self, path: Path, size: int, block: int, pattern: bytes) -> None:
@@ -117,7 +119,7 @@ class _TestFile:
         descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         try:
             start = time.perf_counter_ns()
-            for block in self._iterate_blocks():
+            for block in self.iterate_blocks():
                 _write_all(descriptor, block)
             os.fsync(descriptor)
             return time.perf_counter_ns() - start
@@ -135,18 +137,19 @@ class _TestFile:
 
     def compute_digest(self) -> str:
         """Returns the SHA-256 of the file, from the device if the cache can be dropped."""
-        self._drop_cache()
+        self.drop_cache()
         with self.path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
 
     def compute_expected_digest(self) -> str:
         """Returns the SHA-256 of the expected bytes."""
         digest = hashlib.sha256()
-        for block in self._iterate_blocks():
+        for block in self.iterate_blocks():
             digest.update(block)
         return digest.hexdigest()
 
-    def _iterate_blocks(self) -> Iterator[memoryview]:
+    def iterate_blocks(self) -> Iterator[memoryview]:
+        """Yields the expected bytes of each block."""
         for start in range(0, self.size, self.block):
             at = start % len(self.pattern)
             yield self.pattern[at : at + min(self.block, self.size - start)]
@@ -168,7 +171,7 @@ class _TestFile:
         return took
 
     def _read_after_drop(self) -> int:
-        self._drop_cache()
+        self.drop_cache()
         return self._read(0)
 
     def _can_read_directly(self, direct: int) -> bool:
@@ -178,23 +181,24 @@ class _TestFile:
             self._read(direct)
         except OSError:
             return False
-        return self._is_cached() is not True
+        return self.is_cached() is not True
 
     def _can_drop_cache(self) -> bool:
         """Returns true if the page cache drops the file on request; busy pages stay a while."""
         for attempt in range(DROP_ATTEMPTS):
-            self._drop_cache()
-            if self._is_cached() is not True:
+            self.drop_cache()
+            if self.is_cached() is not True:
                 break
             time.sleep(0.01 * 2**attempt)
-        return self._is_cached() is False
+        return self.is_cached() is False
 
-    def _drop_cache(self) -> None:
+    def drop_cache(self) -> None:
+        """Asks the page cache to drop the file."""
         if hasattr(os, "posix_fadvise"):
             with self.path.open("rb") as file:
                 os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
-    def _is_cached(self) -> bool | None:
+    def is_cached(self) -> bool | None:
         """Returns true if any of some probed bytes are in the page cache; None if the system cannot tell."""
         if not hasattr(os, "RWF_NOWAIT"):
             return None

@@ -81,11 +81,7 @@ class CudaDevice:
     @property
     def pci_bus_id(self) -> str:
         """Returns domain, bus and device, such as 0000:17:00.0."""
-        return (
-            nvml.decode_text(check_status(self.driver.cuDeviceGetPCIBusId(32, self._number)))
-            .rstrip("\x00")
-            .lower()
-        )
+        return read_bus_id(self.driver, self._number)
 
     @property
     def ordinal(self) -> int:
@@ -338,6 +334,11 @@ def find_device_number(driver: Any, index: int) -> Any:  # noqa: ANN401
         return check_status(driver.cuDeviceGetByPCIBusId(bus_id.encode()))
     except CudaError as error:
         raise Unsupported(f"{error}: accelerator {index} is hidden from CUDA") from None
+
+
+def read_bus_id(driver: Any, number: Any) -> str:  # noqa: ANN401
+    """Returns domain, bus and device of an accelerator by the driver's number, such as 0000:17:00.0."""
+    return nvml.decode_text(check_status(driver.cuDeviceGetPCIBusId(32, number))).rstrip("\x00").lower()
 
 
 def _find_slice(driver: Any, index: int, uuid: str) -> Any:  # noqa: ANN401

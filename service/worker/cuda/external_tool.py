@@ -42,7 +42,7 @@ _TO_HOST = {
 }
 _TO_PEER = {f"device_to_device_memcpy_{way}_{engine}" for way in ("read", "write") for engine in ("ce", "sm")}
 _DCGM = {"pcie_host_to_device": TO_DEVICE, "pcie_device_to_host": FROM_DEVICE}
-_VERSION = re.compile(r"[Vv]ersion\"?\s*:?\s*\"?v?(\d+(?:\.\d+)+)")
+VERSION = re.compile(r"[Vv]ersion\"?\s*:?\s*\"?v?(\d+(?:\.\d+)+)")
 
 
 class ToolCommand(NamedTuple):
@@ -77,7 +77,7 @@ class ToolReport:
             RuntimeError: The tool failed, or printed something else.
         """
         printed = run_command(self._command, self._environment)
-        version = _VERSION.search(printed)
+        version = VERSION.search(printed)
         if version:
             software = NodeSoftware(name=self._work.tool, version=version[1])
             self.facts = replace(self.facts, software=(software,))
@@ -154,7 +154,7 @@ def run_command(command: Sequence[str], environment: Mapping[str, str]) -> str:
     return printed.decode(errors="replace")
 
 
-def _build_environment(indices: Sequence[int]) -> dict[str, str]:
+def build_environment(indices: Sequence[int]) -> dict[str, str]:
     """Builds an environment in which a tool sees these accelerators alone, in this order."""
     with nvml.open_nvml() as bindings:
         names = [
@@ -184,4 +184,4 @@ def prepare(benchmark: Benchmark, seed: int, index: int | None) -> Iterator[Prep
     driver = devices.load_driver()
     for each in plan.indices:
         devices.find_device_number(driver, each)
-    yield ToolReport(path, plan, work, _build_environment(plan.indices))
+    yield ToolReport(path, plan, work, build_environment(plan.indices))

@@ -229,7 +229,7 @@ int cuMemFree(u64 address) {
     return 0;
 }
 int cuMemHostAlloc(void** block, u64 size, unsigned) {
-    *block = std::aligned_alloc(256, (size + 255) / 256 * 256);
+    *block = std::aligned_alloc(4096, (size + 4095) / 4096 * 4096);
     alive.insert(*block);
     return 0;
 }

@@ -15,6 +15,7 @@ KERNELS = ROOT / "service" / "worker" / "kernels"
 SHIM = Path(__file__).with_name("host_grid.h")
 DRIVER = Path(__file__).with_name("fake_driver.cpp")
 GXX = shutil.which("g++") or "g++"
+CUFILE = Path(__file__).with_name("fake_cufile.cpp")
 COMPILE = [GXX, "-std=c++17", "-O1", "-fPIC", "-ffp-contract=off", "-Wall", "-Werror"]
 # No pragma is for this compiler; its sanitizer is there for the calls before each access alone.
 WAITS = re.compile(r"__sync|_sync\(")
@@ -64,6 +65,13 @@ def library(file):
         count.restype = ctypes.c_uint64
     found.watch.argtypes = [ctypes.c_int, ctypes.c_uint64, ctypes.c_uint64]
     return found
+
+
+@cache
+def cufile():
+    """A cuFile whose device is this processor: its path, and its functions."""
+    built = _built("cufile", CUFILE.read_text())
+    return built, ctypes.CDLL(str(built))
 
 
 def built_driver():

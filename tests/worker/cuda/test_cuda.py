@@ -306,6 +306,8 @@ WORK = {
     "peer_matrix": {"pattern": "all_to_one", "devices": 2, "transfer_bytes": MIB},
     "collective": {"operation": "all_reduce", "devices": 2, "payload_bytes": MIB},
     "external_tool": {"tool": "nvbandwidth", "test": "host_to_device_memcpy_ce", "transfer_bytes": MIB},
+    "rdma_link": {"operation": "read", "path": "loopback", "memory": "device", "message_bytes": MIB},
+    "storage_to_device": {"method": "host_memory", "file_bytes": MIB, "block_bytes": 4096},
     "launch_latency": {"method": "graph", "launches": 5},
     "enqueue_latency": {"caller": "c", "launches": 5},
     "power": {"load": "context", "window_seconds": 1.0, "settle_seconds": 0.0},

@@ -1343,7 +1343,7 @@ export interface Benchmark {
     /** Name within the suite, such as gemm.bf16 or hbm.copy. */
     name: string;
     /** Work of one execution. */
-    work: GemmWork | AttentionWork | FftWork | BlockScaledGemmWork | GroupedGemmWork | WeightOnlyGemmWork | StreamWork | StridedReadWork | CacheStreamWork | DeviceCopyWork | PointerChaseWork | HostStreamWork | BankConflictWork | DivergenceWork | OccupancyWork | CapacityWork | ContextMemoryWork | HostLinkWork | PeerLinkWork | PeerMatrixWork | CollectiveWork | ExternalToolWork | StorageWork | LaunchLatencyWork | EnqueueLatencyWork | PowerWork | OptimizerStepWork | GradientAccumulationWork | GradientCompressionWork | TrainingStepWork | DecodeLoopWork;
+    work: GemmWork | AttentionWork | FftWork | BlockScaledGemmWork | GroupedGemmWork | WeightOnlyGemmWork | StreamWork | StridedReadWork | CacheStreamWork | DeviceCopyWork | PointerChaseWork | HostStreamWork | BankConflictWork | DivergenceWork | OccupancyWork | CapacityWork | ContextMemoryWork | HostLinkWork | PeerLinkWork | PeerMatrixWork | CollectiveWork | ExternalToolWork | RdmaLinkWork | StorageWork | StorageToDeviceWork | LaunchLatencyWork | EnqueueLatencyWork | PowerWork | OptimizerStepWork | GradientAccumulationWork | GradientCompressionWork | TrainingStepWork | DecodeLoopWork;
     /** Unit of the figure. */
     metric: BenchmarkMetric;
     /** Direction in which a figure is better. */
@@ -8192,6 +8192,30 @@ export interface QuotedRowChange {
     changes: Array<QuoteValueChange>;
 }
 
+/**
+ * Messages from the adapter nearest to an accelerator to another one of the node, or to itself.
+ *
+ * The time of one is that which perftest reports: the payload over the average bandwidth, or the
+ * median latency, half of the way there and back of writes and sends.
+ */
+export interface RdmaLinkWork {
+    kind: 'rdma_link';
+    /** Operation of the messages. */
+    operation: RdmaLinkWorkOperation;
+    /** Path of the messages: through the network to another adapter, or within one. */
+    path: RdmaLinkWorkPath;
+    /** Memory at both ends, which adapters access directly. */
+    memory: RdmaLinkWorkMemory;
+    /** Size of one message. */
+    message_bytes: number;
+}
+
+export type RdmaLinkWorkMemory = 'device' | 'host';
+
+export type RdmaLinkWorkOperation = 'write' | 'read' | 'send';
+
+export type RdmaLinkWorkPath = 'between_adapters' | 'loopback';
+
 /** A price for each kvar at the period's peak, or each kvarh, above a free share of the active part. */
 export interface ReactiveCharge {
     /** Name that no other charge of the revision has. */
@@ -9359,6 +9383,19 @@ export interface StorageInput {
     /** Time for which they are stored. Defaults to the duration of the run. */
     kept_seconds?: number;
 }
+
+/** A file read into device memory past the page cache, block after block. */
+export interface StorageToDeviceWork {
+    kind: 'storage_to_device';
+    /** Means of the reads: cuFile, which the record says the mode of, or pinned host memory and copies. */
+    method: StorageToDeviceWorkMethod;
+    /** Size of the file. */
+    file_bytes: number;
+    /** Size of one read. */
+    block_bytes: number;
+}
+
+export type StorageToDeviceWorkMethod = 'cufile' | 'host_memory';
 
 /** A file written and flushed to the device, or read back past the page cache where that is possible. */
 export interface StorageWork {

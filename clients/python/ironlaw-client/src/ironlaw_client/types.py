@@ -1800,7 +1800,9 @@ class Benchmark(TypedDict):
         | PeerMatrixWork
         | CollectiveWork
         | ExternalToolWork
+        | RdmaLinkWork
         | StorageWork
+        | StorageToDeviceWork
         | LaunchLatencyWork
         | EnqueueLatencyWork
         | PowerWork
@@ -11018,6 +11020,35 @@ class QuotedRowChange(TypedDict):
     """Values that differ, prices first. Pointers are relative to the row."""
 
 
+class RdmaLinkWork(TypedDict):
+    """Messages from the adapter nearest to an accelerator to another one of the node, or to itself.
+
+    The time of one is that which perftest reports: the payload over the average bandwidth, or the
+    median latency, half of the way there and back of writes and sends.
+    """
+
+    kind: Literal["rdma_link"]
+
+    operation: RdmaLinkWorkOperation
+    """Operation of the messages."""
+
+    path: RdmaLinkWorkPath
+    """Path of the messages: through the network to another adapter, or within one."""
+
+    memory: RdmaLinkWorkMemory
+    """Memory at both ends, which adapters access directly."""
+
+    message_bytes: int
+    """Size of one message."""
+
+
+RdmaLinkWorkMemory: TypeAlias = "Literal['device', 'host']"
+
+RdmaLinkWorkOperation: TypeAlias = "Literal['write', 'read', 'send']"
+
+RdmaLinkWorkPath: TypeAlias = "Literal['between_adapters', 'loopback']"
+
+
 class ReactiveCharge(TypedDict):
     """A price for each kvar at the period's peak, or each kvarh, above a free share of the active part."""
 
@@ -12527,6 +12558,24 @@ class StorageInput(TypedDict):
 
     kept_seconds: NotRequired[float]
     """Time for which they are stored. Defaults to the duration of the run."""
+
+
+class StorageToDeviceWork(TypedDict):
+    """A file read into device memory past the page cache, block after block."""
+
+    kind: Literal["storage_to_device"]
+
+    method: StorageToDeviceWorkMethod
+    """Means of the reads: cuFile, which the record says the mode of, or pinned host memory and copies."""
+
+    file_bytes: int
+    """Size of the file."""
+
+    block_bytes: int
+    """Size of one read."""
+
+
+StorageToDeviceWorkMethod: TypeAlias = "Literal['cufile', 'host_memory']"
 
 
 class StorageWork(TypedDict):
