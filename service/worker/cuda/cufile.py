@@ -6,7 +6,7 @@ mode is told, in this order, by
 - the library's own counters of reads by nvidia-fs, by PCI peer to peer and by the host (``cuFileGetStatsL3``,
   of CUDA 13), which are those of this process;
 - the counters of the module nvidia-fs, if it keeps them (``rw_stats_enabled``), which are those of the node;
-- the properties of the driver: no version of nvidia-fs and no peer to peer, or no compatibility mode.
+- the properties of the driver: neither nvidia-fs nor peer to peer, or one of them and no compatibility mode.
 
 What none of them tells stays unknown.
 """
@@ -223,13 +223,14 @@ class CufileLibrary:
         properties = _Properties()
         self.call("cuFileDriverGetProperties", ctypes.byref(properties))
         reaches_peers = bool(properties.status_flags & _PEER_TO_PEER)
-        if before.node_mebibytes is not None and after.node_mebibytes is not None and not reaches_peers:
-            return _judge_node(after.node_mebibytes - before.node_mebibytes, read_bytes)
-        if not properties.control_flags & _COMPATIBILITY:
-            return StorageMode.DIRECT
-        if (properties.major_version, properties.minor_version) == (0, 0) and not reaches_peers:
+        if before.node_mebibytes is not None and after.node_mebibytes is not None:
+            counted = after.node_mebibytes - before.node_mebibytes
+            # What nvidia-fs has not read may have gone from peer to peer.
+            if counted or not reaches_peers:
+                return _judge_node(counted, read_bytes)
+        if not reaches_peers and (properties.major_version, properties.minor_version) == (0, 0):
             return StorageMode.COMPATIBILITY
-        return StorageMode.UNKNOWN
+        return StorageMode.UNKNOWN if properties.control_flags & _COMPATIBILITY else StorageMode.DIRECT
 
     def _read_own_counts(self) -> tuple[int, int, int] | None:
         found = _Statistics()

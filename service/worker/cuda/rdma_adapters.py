@@ -24,6 +24,8 @@ class RdmaPort(NamedTuple):
     """Rate of the port as the kernel writes it, such as 400 Gb/sec (4X NDR)."""
     place: tuple[str, ...]
     """Folders of the PCI device, from the root of the bus."""
+    driver: str = ""
+    """Driver of the kernel, such as mlx5_core or efa."""
 
     @property
     def bytes_per_second(self) -> float | None:
@@ -49,7 +51,8 @@ def _iterate_ports(folder: Path) -> Iterator[RdmaPort]:
         for port in _list_folder(adapter / "ports"):
             if port.name.isdigit() and _read_text(port / "state") == _ACTIVE:
                 layer, rate = _read_text(port / "link_layer"), _read_text(port / "rate")
-                yield RdmaPort(adapter.name, int(port.name), layer, rate, place)
+                driver = (adapter / "device" / "driver").resolve().name
+                yield RdmaPort(adapter.name, int(port.name), layer, rate, place, driver)
 
 
 def _list_folder(folder: Path) -> list[Path]:

@@ -45,6 +45,8 @@ REFUSED = ("allocate mr", "create mr", "dma-buf", "dmabuf", "cumemgethandleforad
 ON_DEVICE = {"MLX5_SCATTER_TO_CQE": "0"}
 """Environment without which some adapters put short messages beside their completions on the host (README of
 perftest)."""
+CONNECTIONS = {"efa": ("-c", "SRD")}
+"""Arguments for the connections of adapters that have no reliable ones (man page of perftest)."""
 _SHOWN_CHARACTERS = 300
 
 
@@ -130,6 +132,7 @@ class RdmaPair:
             if self._is_latency
             else ("-D", str(MEASURED_SECONDS), "--report_gbits")
         )
+        counted += CONNECTIONS.get(port.driver, ())
         size = str(self._work.message_bytes)
         return ("-d", port.adapter, "-i", str(port.number), "-s", size, "-F", *counted, *way.arguments)
 

@@ -34,6 +34,7 @@ def main():
         sys.exit(1)
     with (folder / "told").open("a") as told:
         told.write(f"{os.environ.get('CUDA_VISIBLE_DEVICES')} {' '.join([Path(__file__).name, *words])}\n")
+    (folder / f"group-{os.getpid()}").write_text(str(os.getpgid(0)))
     port = int(words[words.index("-p") + 1])
     if words[-1] == "127.0.0.1":
         talk(socket.create_connection(("127.0.0.1", port)), words, behaves, "client")

@@ -61,13 +61,15 @@ class Node:
         before = json.loads(file.read_text()) if file.exists() else {}
         file.write_text(json.dumps({**before, **how}))
 
-    def adapter(self, name, place, *, rate=NDR, layer="InfiniBand", state="4: ACTIVE"):
+    def adapter(self, name, place, *, rate=NDR, layer="InfiniBand", state="4: ACTIVE", driver=None):
         port = self.system / "class" / "infiniband" / name / "ports" / "1"
         port.mkdir(parents=True)
         for file, text in (("state", state), ("rate", rate), ("link_layer", layer)):
             (port / file).write_text(f"{text}\n")
         if place:
             self._link(f"class/infiniband/{name}/device", place)
+        if driver:
+            self._link(f"{place}/driver", f"bus/pci/drivers/{driver}")
 
     @property
     def told(self):
@@ -137,6 +139,11 @@ def test_bandwidth_goes_from_the_nearest_adapter_to_the_next_of_its_kind(node):
     assert {"name": "perftest", "version": "6.24"} in [one.model_dump() for one in result.software]
 
 
+def test_both_programs_are_of_the_group_that_the_worker_kills(node):
+    assert figure(measured()) > 0
+    assert [file.read_text() for file in node.programs.glob("group-*")] == [str(os.getpgid(0))] * 2
+
+
 def test_a_latency_is_the_typical_one_and_no_message_of_a_device_is_inline(node):
     node.behaves(printed=LATENCY)
     result = measured("seconds", operation="send", message_bytes=8)
@@ -161,6 +168,15 @@ def test_mebibytes_are_read_as_such_and_reads_are_asked_for(node):
     result = measured(operation="read", path="loopback")
     assert figure(result) == pytest.approx(46966.1 * MIB, rel=1e-4)
     assert words(node.told[1])[1] == "ib_read_bw"
+
+
+def test_adapters_without_reliable_connections_have_those_of_their_own(node):
+    for number in range(2):
+        place = f"{BRIDGE}/0000:17:00.0/0000:2{number}:00.0"
+        node.adapter(f"rdmap{number}", place, rate="100 Gb/sec (4X EDR)", layer="Unspecified", driver="efa")
+    node.behaves(printed=BANDWIDTH.replace("393.98 ", "93.98  ").replace("0.046966", "0.011203"))
+    assert figure(measured(index=0)) == pytest.approx(93.98e9 / 8, rel=1e-4)
+    assert all("-d rdmap" in line and "-c SRD" in line for line in node.told)
 
 
 def test_memory_that_one_way_cannot_register_goes_another(node):

@@ -98,6 +98,8 @@ def test_the_library_counts_in_which_mode_it_read(library, facts, said):
     ({"by_driver": 1}, "GPUDirect mode by nvidia-fs"),
     ({}, "compatibility mode, through host memory"),
     ({"others_read": MIB}, "unknown mode"),
+    ({"status_flags": 1 << 11}, "unknown mode"),
+    ({"status_flags": 1 << 11, "by_driver": 1}, "GPUDirect mode by nvidia-fs"),
     ({"by_driver": 1, "others_read": MIB}, "unknown mode"),
 ])  # fmt: skip
 def test_without_counters_of_its_own_those_of_the_node_tell(library, folder, facts, said):
@@ -111,6 +113,8 @@ def test_without_counters_of_its_own_those_of_the_node_tell(library, folder, fac
 
 @pytest.mark.parametrize(("facts", "said"), [
     ({"control_flags": 0, "major_version": 2}, "GPUDirect mode"),
+    ({"control_flags": 0, "status_flags": 1 << 11}, "GPUDirect mode"),
+    ({"control_flags": 0, "major_version": 0}, "compatibility mode, through host memory"),
     ({"major_version": 0}, "compatibility mode, through host memory"),
     ({"major_version": 2, "by_driver": 1}, "unknown mode"),
     ({"status_flags": 1 << 11}, "unknown mode"),
