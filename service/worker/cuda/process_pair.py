@@ -38,8 +38,8 @@ class PairOutcome(NamedTuple):
     """Output of the client."""
     failure: str | None
     """Reason why the output is no result; None if both ended with status 0."""
-    complaints: str
-    """Last lines of the error output and output of both."""
+    complaints: tuple[str, ...]
+    """Last lines of the output and error output of the server, and of the client if it was started."""
 
 
 class _LoggedProcess(NamedTuple):
@@ -81,7 +81,7 @@ def run_pair(
                 if ended is not None and attempt + 1 < ATTEMPTS:
                     continue
                 said = "did not listen in time" if ended is None else f"ended with status {ended}"
-                return PairOutcome("", f"the server {said}", serving.read_complaints())
+                return PairOutcome("", f"the server {said}", (serving.read_complaints(),))
             asking = stack.enter_context(_start(client, environment))
             return _await_both(serving, asking, seconds)
     raise RuntimeError("no server was started")
@@ -94,7 +94,7 @@ def _await_both(serving: _LoggedProcess, asking: _LoggedProcess, seconds: float)
     printed = asking.read_output()
     if failure is None and len(printed) > MOST_OUTPUT_BYTES:
         failure = f"more than {MOST_OUTPUT_BYTES} bytes were printed"
-    complaints = "\n".join(each.read_complaints() for each in (serving, asking))
+    complaints = (serving.read_complaints(), asking.read_complaints())
     return PairOutcome(printed[:MOST_OUTPUT_BYTES].decode(errors="replace"), failure, complaints)
 
 

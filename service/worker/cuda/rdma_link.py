@@ -39,7 +39,13 @@ SECONDS = 60.0
 """Time for a client, after which both programs are killed."""
 SLACK = 1.02
 """Largest ratio of a bandwidth through the network to the rate of its port."""
-REFUSED = ("allocate mr", "create mr", "dma-buf", "dmabuf", "cumemgethandleforaddressrange")
+REFUSED = (
+    "Couldn't allocate MR",
+    "failed to create mr",
+    "DMA-BUF is not supported on this GPU",
+    "does not support DMA-BUF",
+    "cuMemGetHandleForAddressRange error",
+)
 """Parts of what perftest says where memory of a device cannot be registered (``src/cuda_memory.c`` and
 ``src/perftest_resources.c``)."""
 ON_DEVICE = {"MLX5_SCATTER_TO_CQE": "0"}
@@ -47,7 +53,7 @@ ON_DEVICE = {"MLX5_SCATTER_TO_CQE": "0"}
 perftest)."""
 CONNECTIONS = {"efa": ("-c", "SRD")}
 """Arguments for the connections of adapters that have no reliable ones (man page of perftest)."""
-_SHOWN_CHARACTERS = 300
+_SHOWN_CHARACTERS = 200
 
 
 class MemoryAccess(NamedTuple):
@@ -110,7 +116,7 @@ class RdmaPair:
                 self._record(way)
                 return [max(round(self._parse_seconds(outcome.printed) * 1e9), 1)]
             if way is HOST or not _is_registration_refused(outcome):
-                said = to_one_line(outcome.complaints[-_SHOWN_CHARACTERS:])
+                said = "; ".join(to_one_line(each[-_SHOWN_CHARACTERS:]) for each in outcome.complaints)
                 raise RuntimeError(f"{self._program}: {outcome.failure}: {said}")
             refusals.append(way.name)
         raise Unsupported(f"adapters cannot register {' nor '.join(refusals)}")
@@ -170,8 +176,7 @@ class RdmaPair:
 
 
 def _is_registration_refused(outcome: PairOutcome) -> bool:
-    said = (outcome.printed + outcome.complaints).lower()
-    return any(part in said for part in REFUSED)
+    return any(part in said for part in REFUSED for said in outcome.complaints)
 
 
 def select_program(benchmark: Benchmark) -> str:

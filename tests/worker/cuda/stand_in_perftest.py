@@ -23,6 +23,19 @@ CUDA = "      --use_cuda=<cuda device id> Use CUDA specific device for GPUDirect
 DMA_BUF = "      --use_cuda_dmabuf Use CUDA DMA-BUF for GPUDirect RDMA testing\n"
 
 
+INITIALIZED = """initializing CUDA
+Listing all CUDA devices in system:
+CUDA device 0: PCIe address is 17:00
+
+Picking device No. 0
+making it the current CUDA Ctx
+CUDA device integrated: 0
+using DMA-BUF for GPU buffer address at 0x7fe93a000000 aligned at 0x7fe93a000000 with aligned size 2097152
+allocated GPU buffer of a 2097152 address at 0x5596 for type CUDA_MEM_DEVICE
+"""
+"""What precedes the table where memory of a device is used, whatever becomes of the test."""
+
+
 def main():
     folder = Path(__file__).parent
     behaves = json.loads((folder / "behaviour.json").read_text())
@@ -56,6 +69,8 @@ def serve(folder, port, words, behaves):
 def talk(connection, words, behaves, name):
     """Registers memory once both are there, as perftest does, and exchanges a byte."""
     with connection:
+        if "--use_cuda_dmabuf" in words:
+            sys.stdout.write(INITIALIZED)
         for refused in behaves.get("refuses", []):
             if refused in words and not (refused == "--use_cuda=0" and "--use_cuda_dmabuf" in words):
                 sys.exit(sys.stderr.write("Couldn't allocate MR with error=95\n failed to create mr\n") and 1)

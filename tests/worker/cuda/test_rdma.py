@@ -217,6 +217,7 @@ def test_what_fails_or_is_not_understood_is_a_failure_and_no_figure(node, monkey
     result = measured()
     assert (result.status, result.failure.reason) == ("failed", "BENCHMARK_ERROR")
     assert detail in result.failure.detail
+    assert not any(" --use_cuda=0 -p" in line for line in node.told), "no other way was tried"
 
 
 @pytest.mark.parametrize("hanging", ["client", "server"])
