@@ -192,6 +192,30 @@ def test_without_graphs_the_host_may_be_what_is_waited_for():
     assert launched[:5] == replayed[:5]
 
 
+def test_graphs_are_replayed_up_to_the_requests_of_a_rank():
+    """1,024 requests of 8 ranks are 128 each, for which a graph is captured: nothing waits for the host."""
+    name, workload, layout = LAYOUTS["ranks"]
+    found = model(name, workload, layout)
+    rates = found.rates._replace(launch_seconds=1.0)
+    slow = replace(found, rates=rates)
+    replayed, launched = (
+        slow.compute_time(IterationBatch(requests, 1000 * requests)).launch for requests in (1024, 8 * 513)
+    )
+    kernels = found._count_kernels(IterationBatch(1, 1000), 1.0)
+    assert replayed == pytest.approx(kernels * rates.kernel_seconds)
+    assert launched > 0.9 * kernels
+
+
+def test_transformers_passed_over_every_expert_until_4_53():
+    """48 blocks of 128 experts, 4 kernels each, whether a token has chosen them or not."""
+    older, newer = (
+        model("qwen3-30b-a3b", WORKLOAD._replace(rules=resolve_rules(EngineName.TRANSFORMERS, version)))
+        for version in ("4.51.3", "4.53.0")
+    )
+    assert older.kernels - newer.kernels == 48 * 128 * 4
+    assert resolve_rules(EngineName.TRANSFORMERS, None).loops_experts is False
+
+
 def test_a_device_of_unknown_bandwidth_has_no_iterations():
     profile = CATALOG.models["llama-3.1-8b"].profile
     bare = cluster(bandwidth_bytes_per_second=None)

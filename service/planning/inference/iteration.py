@@ -151,7 +151,10 @@ def _choose_kernels(workload: InferenceWorkload) -> KernelChoice:
 
 
 GRAPH_TOKENS = 512.0
-"""Tokens of the largest batch that engines capture a graph for; the host launches larger ones."""
+"""Tokens of the largest batch of a rank that engines capture a graph for; the host launches larger ones."""
+
+_LOOP_KERNELS = 4.0
+"""Kernels of an expert that no token has chosen: the search for its tokens, copies of none there and back."""
 
 _LEAST = 1e-9
 
@@ -229,7 +232,7 @@ class IterationModel:
         kernels = self._count_kernels(batch, rows)
         launch = kernels * self.rates.kernel_seconds
         busy = dense + head + experts + attention.seconds + other + collectives + launch
-        waiting = larger(0.0, kernels * self._compute_launch_seconds(tokens) - busy)
+        waiting = larger(0.0, kernels * self._compute_launch_seconds(here) - busy)
         moved = here * self.streaming.moved_bytes + rows * self.drawing.moved_bytes
         return IterationTime(
             matrices=dense + head,
@@ -260,9 +263,9 @@ class IterationModel:
         prefills = 1.0 * (batch.prefilled > 0.0)
         return self.kernels + prefills * self.prefill_kernels + (rows > 0.0) * self._head_kernels
 
-    def _compute_launch_seconds(self, tokens: float) -> float:
-        """Returns the seconds in which the host launches a kernel; 0 where a graph is replayed."""
-        return self.rates.launch_seconds * ((not self.graphs) + self.graphs * (tokens > GRAPH_TOKENS))
+    def _compute_launch_seconds(self, here: float) -> float:
+        """Returns the seconds in which the host launches a kernel; 0 where a rank replays a graph."""
+        return self.rates.launch_seconds * ((not self.graphs) + self.graphs * (here > GRAPH_TOKENS))
 
     def _compute_host_seconds(self, requests: float) -> float:
         rates = self.rates
@@ -363,7 +366,10 @@ def build_iteration_model(
     dense, routed = kinds[DENSE].stored, kinds[ROUTED].stored
     beside = attentive * (1.0 + rates.layer_kernels)
     beside += profile.expert_blocks * (rates.expert_kernels + routed.widened * rates.widened_kernels)
-    cast = dense.casts * matrices.launches[DENSE] + routed.casts * matrices.launches[ROUTED]
+    looped = profile.expert_count * 1.0 * rules.loops_experts
+    beside += profile.expert_blocks * looped * _LOOP_KERNELS
+    casts_of_experts = matrices.launches[ROUTED] * larger(looped, 1.0)
+    cast = dense.casts * matrices.launches[DENSE] + routed.casts * casts_of_experts
     stream = machine.bandwidth_bytes_per_second * machine.rates.bandwidth * rates.cache_bandwidth
     return IterationModel(
         machine=machine,

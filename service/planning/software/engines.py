@@ -157,6 +157,8 @@ class EngineRules(NamedTuple):
     """True if a head that the files repeat beside its tied table is loaded before it is tied."""
     keeps_tied_copy: bool = False
     """True if the repeated head stays in memory where the weights are in FP8."""
+    loops_experts: bool = False
+    """True if a block with experts passes over all of them one after the other, chosen or not."""
     unpacks_gptq: bool = False
     """True if a buffer is held that the widest matrix of 4-bit GPTQ is unpacked into."""
     rotary_tables: bool = False
@@ -259,6 +261,8 @@ _TRANSFORMERS_GPTQMODEL: _EngineVersion = (4, 48, 0)
 """Version from which GPTQModel replaces AutoGPTQ and its ExLlama kernels."""
 _TRANSFORMERS_LAST_LOGITS: _EngineVersion = (4, 45, 0)
 """Version from which only the last token's logits are computed, and layers share rotary tables."""
+_TRANSFORMERS_HIT_EXPERTS: _EngineVersion = (4, 53, 0)
+"""Version from which blocks with experts pass over those that a token has chosen, and not over all."""
 
 
 _LLAMA_CPP_BUILD = re.compile(r"\bb?(\d{3,5})\b")
@@ -355,6 +359,7 @@ def _build_rules(name: EngineName | None, version: str | None) -> EngineRules:
                 whole_convolutions=True,
                 loads_tied_copy=True,
                 keeps_tied_copy=True,
+                loops_experts=number < _TRANSFORMERS_HIT_EXPERTS,
                 unpacks_gptq=number < _TRANSFORMERS_GPTQMODEL,
                 rotary_tables=number < _TRANSFORMERS_LAST_LOGITS,
                 native_attention=False,
