@@ -127,6 +127,42 @@ def test_a_small_last_group_comes_back_late():
     assert ragged.bubble - whole.bubble == pytest.approx(2 * ragged.slowest.total / 2)
 
 
+def with_constants(**values):
+    """The calibration with other constants of steps, of any framework."""
+    constants = {
+        key: share._replace(value=values.get(key[0].value, share.value))
+        for key, share in CALIBRATION.steps.constants.items()
+    }
+    return replace(CALIBRATION, steps=replace(CALIBRATION.steps, constants=constants, _known={}))
+
+
+@pytest.mark.parametrize(("name", "experts"), [("mixtral-8x7b", 2), ("qwen3-30b-a3b", 8)])
+def test_routing_moves_the_chosen_copies_of_tokens(name, experts):
+    """A pass over them is 4,096 tokens x chosen x hidden x 2 bytes in each direction of each block."""
+    profile = CATALOG.models[name].profile
+    layout = Parallelism(data=8, expert=8)
+    none, one = (
+        step(layout, profile=profile, calibration=with_constants(routing_copies=copies, routing_seconds=0.0))
+        for copies in (0.0, 1.0)
+    )
+    copied = 4096 * experts * profile.widest_elements * 2.0 / 3.35e12
+    added = one.slowest.forward - none.slowest.forward
+    assert added == pytest.approx(profile.block_count * copied, rel=1e-3)
+    assert one.slowest.backward - none.slowest.backward == pytest.approx(added)
+
+
+def test_only_products_without_experts_hide_tensor_parallel_collectives():
+    """Collectives in pieces run beside single products; the grouped ones of experts have none."""
+    layout = Parallelism(tensor=8, sequence_parallel=True)
+    for name, hides in (("llama-2-7b", True), ("mixtral-8x7b", False)):
+        profile = CATALOG.models[name].profile
+        exposed, hidden = (
+            step(layout, profile=profile, calibration=with_constants(tensor_overlap=share)).slowest.tensor
+            for share in (0.0, 0.9)
+        )
+        assert (hidden < 0.5 * exposed) is hides
+
+
 def test_recomputation_runs_the_forward_pass_again():
     kept, again = (
         step(LAYOUTS["one"], workload=WORKLOAD._replace(recomputation=each))

@@ -38,6 +38,7 @@ from service.planning.precision import ELEMENT_BYTES
 from service.planning.training.communication import (
     NOTHING,
     BlockCommunication,
+    BlockTraffic,
     ExposedCommunication,
     GroupLinks,
     PassCommunication,
@@ -242,14 +243,15 @@ class _BlockPass(NamedTuple):
     expert: ExposedCommunication
     data: ExposedCommunication
 
-    def to_micro_batch(self, rates: StepRates, lost: float) -> MicroBatch:
+    def to_micro_batch(self, rates: StepRates, routed: float = 0.0) -> MicroBatch:
         """Returns the seconds, with gaps between kernels, contention, and waits for the host.
 
-        ``lost`` is the time beside operators, over their time.
+        ``routed`` are the seconds in which tokens are sorted by their experts, beside operators.
         """
         waits = (self.tensor, self.context, self.expert, self.data)
         behind = sum((wait.hidden for wait in waits), 0.0)
-        seconds = self.work.seconds * (1.0 + lost) + rates.contention * behind
+        lost = 1.0 + rates.lost_share
+        seconds = self.work.seconds * lost + routed + rates.contention * behind
         waited = sum((wait.seconds for wait in waits), 0.0)
         host = larger(0.0, self.work.kernels * rates.launch_seconds - seconds - waited)
         return MicroBatch(
@@ -259,7 +261,7 @@ class _BlockPass(NamedTuple):
             expert=self.expert.seconds,
             data=self.data.seconds,
             launch=host,
-            forward_memory=(self.work.seconds - self.work.compute_bound_seconds) * (1.0 + rates.lost_share),
+            forward_memory=(self.work.seconds - self.work.compute_bound_seconds) * lost + routed,
             moved_bytes=self.work.moved_bytes,
         )
 
@@ -290,7 +292,7 @@ class _ExpertCover(NamedTuple):
     behind: float
 
 
-def _find_expert_cover(at: _StepContext, work: PassWork, times: BlockTimes, lost: float) -> _ExpertCover:
+def _find_expert_cover(at: _StepContext, work: PassWork, times: BlockTimes, routed: float) -> _ExpertCover:
     """Returns the work that hides the exchange of a pass: its own, or that of another micro-batch.
 
     Where a forward pass runs beside the backward pass of another micro-batch, the exchanges of both hide
@@ -299,7 +301,8 @@ def _find_expert_cover(at: _StepContext, work: PassWork, times: BlockTimes, lost
     own = at.platform.rates.expert_overlap
     if not at.layout.overlap_expert_communication:
         return _ExpertCover(own, work.seconds)
-    both = (times.forward.seconds + times.backward.seconds) * (1.0 + lost) / 2.0
+    lost = 1.0 + at.platform.rates.lost_share
+    both = (times.forward.seconds + times.backward.seconds) * lost / 2.0 + routed
     return _ExpertCover(larger(own, 1.0 - 1.0 / at.workload.micro_batches), both)
 
 
@@ -311,7 +314,8 @@ def _build_pass(
     *,
     times: float,
     weights: float,
-    lost: float,
+    routed: float,
+    tensor_overlap: float,
     cover: _ExpertCover,
 ) -> MicroBatch:
     """Builds one direction through a block whose collectives take place ``times`` times."""
@@ -324,11 +328,11 @@ def _build_pass(
 
     return _BlockPass(
         work,
-        expose_messages(sent.tensor, rates.tensor_overlap),
+        expose_messages(sent.tensor, tensor_overlap),
         expose_messages(sent.context, rates.context_overlap),
         expose_messages(sent.expert, *cover),
         split_exposed(weights, overlap=rates.gather_overlap, behind=behind),
-    ).to_micro_batch(rates, lost)
+    ).to_micro_batch(rates, routed)
 
 
 class _MicroBatchPasses(NamedTuple):
@@ -338,6 +342,16 @@ class _MicroBatchPasses(NamedTuple):
     whole: MicroBatch
 
 
+def _compute_routing_seconds(at: _StepContext, traffic: BlockTraffic) -> float:
+    """Returns the seconds in which one direction through a block permutes tokens beside operators."""
+    if not traffic.expert_elements:
+        return 0.0
+    rates, machine = at.platform.rates, at.platform.machine
+    spread = at.layout.tensor if at.layout.sequence_parallel else 1.0
+    copied = at.tokens * at.width * traffic.expert_elements * traffic.experts.chosen / spread
+    return rates.routing_copies * copied / machine.bandwidth_bytes_per_second + rates.routing_seconds
+
+
 def _time_block(at: _StepContext, times: BlockTimes, block: BlockProfile) -> _MicroBatchPasses:
     """Times one block of one micro-batch in both directions."""
     sizes = StageParameters(block.split_parameters, block.whole_parameters, block.expert_parameters)
@@ -345,14 +359,26 @@ def _time_block(at: _StepContext, times: BlockTimes, block: BlockProfile) -> _Mi
     sent = compute_block_seconds(
         at.platform.links, at.layout, traffic, at.tokens * at.width, rates.expert_imbalance
     )
-    lost = rates.lost_share + rates.routing_share * (traffic.expert_elements > 0.0)
+    routed = _compute_routing_seconds(at, traffic)
+    # Collectives in pieces overlap with single products, not with the grouped ones of experts.
+    tensor_overlap = 0.0 if traffic.expert_elements else rates.tensor_overlap
     moves = _compute_gathered_exchange(at, sizes)
     again = 1.0 if at.workload.recomputation in WHOLE_BLOCKS else 0.0
     behind = moves.gathered_backward + moves.gradients
 
     def build_pass(work: PassWork, direction: str, repeats: float, weights: float) -> MicroBatch:
-        cover = _find_expert_cover(at, work, times, lost)
-        return _build_pass(at, work, sent, direction, times=repeats, weights=weights, lost=lost, cover=cover)
+        cover = _find_expert_cover(at, work, times, routed)
+        return _build_pass(
+            at,
+            work,
+            sent,
+            direction,
+            times=repeats,
+            weights=weights,
+            routed=routed * repeats,
+            tensor_overlap=tensor_overlap,
+            cover=cover,
+        )
 
     forward = build_pass(times.forward, "forward", 1.0, moves.gathered_forward)
     backward = build_pass(times.backward, "backward", 1.0, behind)
@@ -410,7 +436,7 @@ def _time_ends(at: _StepContext, stage: int) -> _MicroBatchPasses:
     def build_micro_batch(work: PassWork, tensor: float, weights: float) -> MicroBatch:
         hidden = split_exposed(weights, overlap=rates.gather_overlap, behind=work.seconds)
         return _BlockPass(work, ExposedCommunication(tensor, 0.0), NOTHING, NOTHING, hidden).to_micro_batch(
-            rates, rates.lost_share
+            rates
         )
 
     forward = NO_WORK.add_scaled(compute.table.forward, first).add_scaled(compute.head.forward, last)

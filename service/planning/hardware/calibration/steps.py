@@ -37,9 +37,11 @@ class StepQuantity(StrEnum):
     """Rate of the framework's fused attention kernel over that of the generation's measured one."""
     LOST_SHARE = "lost_share"
     """Seconds between kernels and of kernels that are no operator, over the seconds of operators."""
-    ROUTING_SHARE = "routing_share"
-    """Seconds in which a block with experts sorts and permutes its tokens and waits for their counts, over
-    the seconds of its operators."""
+    ROUTING_COPIES = "routing_copies"
+    """Passes of the chosen copies of tokens through memory, in one direction of a block with experts, beside
+    those of its operators: sorting, permuting and un-permuting."""
+    ROUTING_SECONDS = "routing_seconds"
+    """Seconds in which one direction of a block with experts waits for the counts of its tokens."""
     LAUNCH_SECONDS = "launch_seconds"
     """Seconds in which the host program launches one kernel; the device waits where kernels are shorter."""
     STEP_SECONDS = "step_seconds"
@@ -67,7 +69,8 @@ class StepRates(NamedTuple):
     contention: float
     attention_share: float
     lost_share: float
-    routing_share: float
+    routing_copies: float
+    routing_seconds: float
     launch_seconds: float
     step_seconds: float
     expert_imbalance: float
