@@ -286,7 +286,6 @@ def fit(
         fitted_document,
         problem_of,
     )
-    from accuracy.fitting import fit as fit_all  # noqa: PLC0415
     from accuracy.folds import deal  # noqa: PLC0415
     from accuracy.holdouts import is_serving  # noqa: PLC0415
     from accuracy.scoring import ask, is_targeted  # noqa: PLC0415
@@ -323,7 +322,7 @@ def fit(
         typer.echo("ironlaw: no constant states a range, or no row has a metric that one serves", err=True)
         raise typer.Exit(UNREADABLE)
     tried = cross_validate(problem, dealt)
-    fitted = fit_all(problem, range(len(problem.asked)))
+    fitted = tried.whole
     spread = residuals(tried.scored)
     typer.echo(report.fit_table(problem, fitted, tried.folds).text())
     typer.echo(report.residual_table(spread).text())

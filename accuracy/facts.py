@@ -1,10 +1,10 @@
 """Facts from the free text of a row: engine settings, software, the counting of batches."""
 
-import json
 import re
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
+from accuracy import recipes
 from accuracy.rows import MeasuredRow
 from service.evidence.measured import MemoryView
 from service.planning.units import GIBIBYTE_BYTES
@@ -89,13 +89,24 @@ _FRAMEWORKS: Final[Mapping[str, SourceFramework]] = {
     "Megatron-LM": SourceFramework("megatron_lm"),
     "Megatron-LM SC21": SourceFramework("megatron_lm", attention="standard"),
     "Korthikanti 2022": SourceFramework("megatron_lm", attention="standard"),
+    "vTrain": SourceFramework("megatron_deepspeed", attention="standard"),
+    "MaxText": SourceFramework("maxtext"),
+    "TPU recipes": SourceFramework("maxtext"),
 }
+_CONTAINERS: Final[Mapping[str, SourceFramework]] = {
+    "container NeMo": SourceFramework("megatron_core"),
+    "container MaxText": SourceFramework("maxtext"),
+}
+"""Frameworks by the container that the notes of a row name, where a source has several."""
 
 
 def framework(row: MeasuredRow) -> SourceFramework | None:
-    """Returns the framework of a training row, by its source."""
+    """Returns the framework of a training row, by its source or its container."""
+    notes = row.text.get("notes", "")
     known = [name for name in _FRAMEWORKS if row.source.startswith(name)]
-    return _FRAMEWORKS[max(known, key=len)] if known else None
+    if known:
+        return _FRAMEWORKS[max(known, key=len)]
+    return next((of for name, of in _CONTAINERS.items() if name in notes), None)
 
 
 _MONTH = re.compile(r"_(20\d\d)-?(\d\d)_")
@@ -231,12 +242,7 @@ def overlaps_experts(row: MeasuredRow) -> bool:
     """Returns true if a run sends tokens to its experts behind other work: by its recipe, or in DualPipe."""
     if says(row, "dualpipe"):
         return True
-    try:
-        recipes = json.loads(row.text.get("recipe_json") or "[]")
-    except ValueError:
-        return False
-    listed = recipes if isinstance(recipes, list) else []
-    stated = [each.get("moe_a2a_overlap") for each in listed if isinstance(each, dict)]
+    stated = [each.get("moe_a2a_overlap") for each in recipes.list_recipes(row)]
     return bool(stated) and all(str(each).lower() == "true" for each in stated)
 
 
@@ -266,8 +272,18 @@ VARIANTS: Final[Mapping[str, AcceleratorVariant]] = {
 }
 """Accelerators outside the catalog whose rows state the differences."""
 
-EITHER: Final[Mapping[str, tuple[str, ...]]] = {"?a100-80gb": ("a100-sxm-80gb", "a100-pcie-80gb")}
-"""Names that leave the form factor open, the likeliest first."""
+EITHER: Final[Mapping[str, tuple[str, ...]]] = {
+    "?a100-80gb": ("a100-sxm-80gb", "a100-pcie-80gb"),
+    "?a100": ("a100-sxm-80gb", "a100-sxm-40gb", "a100-pcie-80gb", "a100-pcie-40gb"),
+    "?ascend-910b": ("ascend-910b",),
+    "?m2-ultra-76-core-gpu-192gb": ("apple-m2-ultra-192gb",),
+    "?m3-max-40-core-gpu-64gb": ("apple-m3-max-64gb",),
+    "?rtx-4000-ada-20gb": ("rtx-4000-ada",),
+    "?rtx-5000-ada-32gb": ("rtx-5000-ada",),
+    "?rtx-5060-ti-16gb": ("rtx-5060-ti-16gb",),
+}
+"""Parts of the catalog under other names; several where a name leaves the form factor open, the likeliest
+first."""
 
 
 class ClusterNetwork(NamedTuple):

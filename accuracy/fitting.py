@@ -9,6 +9,8 @@ and repeats it with derivatives at the solution.
 
 import json
 import math
+import multiprocessing
+import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -291,6 +293,8 @@ def fit(problem: FittingProblem, rows: Sequence[int]) -> FittedConstants:
 class FitValidation(NamedTuple):
     """Every row under the constants that were fitted without its group, and those constants by fold."""
 
+    whole: FittedConstants
+    """Constants that were fitted to all rows."""
     scored: tuple[ScoredRow, ...]
     folds: tuple[FittedConstants, ...]
     outside: tuple[tuple[int, ...], ...]
@@ -303,19 +307,32 @@ class FitValidation(NamedTuple):
 
 
 def cross_validate(problem: FittingProblem, split: Mapping[str, int]) -> FitValidation:
-    """Fits four folds and scores the fifth, for each fold."""
-    fold = [fold_of(group_of(one.row), split) for one in problem.asked]
+    """Fits all rows, then four folds of them for each fifth, which is scored."""
+    everything = range(len(problem.asked))
+    fold = [fold_of(group_of(problem.asked[place].row), split) for place in everything]
+    left = [tuple(place for place in everything if fold[place] == out) for out in range(FOLDS)]
+    inside = [[place for place in everything if fold[place] != out] for out in range(FOLDS)]
+    whole, *found = _fit_each(problem, [everything, *inside])
     scored: dict[int, ScoredRow] = {}
-    found, left = [], []
-    for out in range(FOLDS):
-        inside = [place for place, at in enumerate(fold) if at != out]
-        outside = [place for place, at in enumerate(fold) if at == out]
-        fitted = fit(problem, inside)
-        found.append(fitted)
-        left.append(tuple(outside))
+    for fitted, outside in zip(found, left, strict=True):
         scored |= zip(outside, problem.scored(fitted.values, outside), strict=True)
-    ordered = tuple(scored[place] for place in range(len(problem.asked)))
-    return FitValidation(ordered, tuple(found), tuple(left))
+    ordered = tuple(scored[place] for place in everything)
+    return FitValidation(whole, ordered, tuple(found), tuple(left))
+
+
+_problems: list[FittingProblem] = []
+"""The problem of forked processes: its functions cannot be sent to them."""
+
+
+def _fit_each(problem: FittingProblem, subsets: Sequence[Sequence[int]]) -> list[FittedConstants]:
+    """Fits each subset of the rows, in as many processes as there are processors."""
+    _problems[:] = [problem]
+    with multiprocessing.get_context("fork").Pool(os.cpu_count()) as pool:
+        return pool.map(_fit_forked, subsets, chunksize=1)
+
+
+def _fit_forked(rows: Sequence[int]) -> FittedConstants:
+    return fit(_problems[0], rows)
 
 
 def problem_of(

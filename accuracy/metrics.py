@@ -399,6 +399,7 @@ METRICS: Mapping[str, MeasuredMetric] = {
     "fits": _memory(_fits, "layout", "accelerator", "batch", "lengths", unit="bool"),
     "tokens_per_s_per_gpu": _trained(_quantity("tokens_per_second_per_device"), "tokens/s"),
     "tokens_per_s": _trained(_quantity("tokens_per_second"), "tokens/s"),
+    "training_samples_per_s": _trained(_quantity("samples_per_second"), "samples/s"),
     "iteration_time": _trained(_quantity("step_seconds"), "s"),
     "mfu": _trained(_quantity("model_flops_utilization"), "fraction"),
     "hfu": _trained(_quantity("hardware_flops_utilization"), "fraction"),

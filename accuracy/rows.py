@@ -137,6 +137,10 @@ def _is(value: object, wanted: str) -> bool:
     return math.isfinite(value) and value >= 0 and (wanted == _NUMBER or value == int(value))
 
 
+_OF_TRAINING = {"samples_per_s": "training_samples_per_s"}
+"""Metrics of training whose names in rows are those of metrics of serving."""
+
+
 def _unit(line: RowLine, metric: str, units: Mapping[str, str]) -> str:
     unit = line.one_of("unit_si", UNITS)
     if metric not in units:
@@ -154,6 +158,8 @@ def _row(line: RowLine, units: Mapping[str, str]) -> MeasuredRow:
         unknown = ", ".join(map(shown, sorted(hints - HINTS)))
         raise line.error("eligible_hint", f"{unknown} is none of: {', '.join(sorted(HINTS))}")
     metric = line.required("metric")
+    if line.required("kind") == "training":
+        metric = _OF_TRAINING.get(metric, metric)
     unit = _unit(line, metric, units)
     value = line.value("value_si")
     if unit == "bool" and value not in (0.0, 1.0):

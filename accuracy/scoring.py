@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from pydantic import MISSING, ValidationError
 
-from accuracy import facts
+from accuracy import facts, mlperf
 from accuracy.asking.questions import Question, questions
 from accuracy.asking.skips import SkippedRowError, SkipReason
 from accuracy.folds import fold_of, group_of
@@ -252,9 +252,13 @@ _TUNED = 0.5
 def likeliest_first(asked: AskedRow, catalog: CatalogView, estimators: Estimators) -> AskedRow:
     """Returns a training run without stated recomputation, with its likeliest question first.
 
-    A measured run was possible and tuned: nothing is recomputed if the device holds all activations, or would
-    with less than half of the blocks recomputed; otherwise all blocks are recomputed.
+    A submission under a limit of latency has the most requests that keep to it. A measured run was possible
+    and tuned: nothing is recomputed if the device holds all activations, or would with less than half of the
+    blocks recomputed; otherwise all blocks are recomputed.
     """
+    limit = mlperf.get_token_seconds(asked.row)
+    if limit is not None:
+        return asked._replace(shapes=(_find_within(asked.shapes, limit, catalog, estimators),))
     if (
         asked.row.recomputation != "unknown"
         or METRICS[asked.row.metric].operation is MeasuredOperation.MEMORY
@@ -277,6 +281,20 @@ def likeliest_first(asked: AskedRow, catalog: CatalogView, estimators: Estimator
     fits = needed["none"] <= usable + _TUNED * (needed["none"] - needed["full"])
     first = ways["none" if fits else "full"]
     return asked._replace(shapes=(first, *(shape for shape in asked.shapes if shape is not first)))
+
+
+def _find_within(
+    shapes: Sequence[_EstimateRequest], limit: float, catalog: CatalogView, estimators: Estimators
+) -> _EstimateRequest:
+    """Returns the first question whose time per output token is within a limit, or the last."""
+    for shape in shapes:
+        try:
+            answer = estimators[MeasuredOperation.THROUGHPUT](shape, catalog)
+        except PlanningError:
+            continue
+        if answer["time_per_output_token_seconds"]["value"] <= limit:
+            return shape
+    return shapes[-1]
 
 
 def _recomputed(shape: _EstimateRequest) -> str:

@@ -5,6 +5,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
+from accuracy import mlperf
 from accuracy.facts import engine
 from accuracy.rows import MeasuredRow
 
@@ -170,17 +171,17 @@ _PROMPTS: Final[Mapping[str, tuple[int, ...]]] = {
     "task sourcegraph-fim": (2000, 500, 6000),
     "task image-chat": (2000, 700, 3500),
     "task video-chat": (4000, 1500, 10000),
-    "dataset CNN/DailyMail": (870,),
-    "dataset OpenOrca+GSM8K+MBXP": (230,),
 }
-"""Prompt tokens of data sets, the likeliest first. MLPerf Inference: CNN/DailyMail articles of about 870
-tokens and summaries of 128 at most; the mix of Mixtral is a third each of OpenOrca, GSM8K and MBXP. Chat and
-exam questions are short; pictures take one to some thousand tokens, clips several thousand: the middle is
-about what the mean interval between tokens of those rows has beyond the median."""
+"""Prompt tokens of data sets, the likeliest first. Chat and exam questions are short; pictures take one to
+some thousand tokens, clips several thousand: the middle is about what the mean interval between tokens of
+those rows has beyond the median."""
 
 
 def likely_prompts(row: MeasuredRow) -> tuple[int, ...]:
     """Returns the tokens of a prompt for a row that names the data set only, the likeliest first."""
+    task = mlperf.get_task(row)
+    if task:
+        return (task.prompt_tokens,)
     notes = row.text.get("notes", "")
     return next((tokens for name, tokens in _PROMPTS.items() if name in notes), ())
 
@@ -197,21 +198,10 @@ def has_pictures(row: MeasuredRow) -> bool:
     return any(name in notes for name in _PICTURES)
 
 
-_SUMMARIES: Final = "dataset CNN/DailyMail"
-_OUTPUTS: Final = {_SUMMARIES: 69, "dataset OpenOrca+GSM8K+MBXP": 145}
-"""Mean tokens that MLPerf's reference runs generate (gen_len over samples: GPT-J 4,016,878 of 13,368 are
-characters; 69 tokens; Mixtral 145.9 tokens a sample is its accuracy target)."""
-
-
-def beams(row: MeasuredRow) -> int:
-    """Returns the continuations of a request at a time: MLPerf's GPT-J has a beam search of four."""
-    return 4 if row.source.startswith("MLPerf") and _SUMMARIES in row.text.get("notes", "") else 1
-
-
 def likely_output(row: MeasuredRow) -> int:
     """Returns the generated tokens of a request for a row that names the data set only."""
-    notes = row.text.get("notes", "")
-    return next((tokens for name, tokens in _OUTPUTS.items() if name in notes), 1)
+    task = mlperf.get_task(row)
+    return task.output_tokens if task else 1
 
 
 _PERFORMANCE_TABLES: Final = "TensorRT-LLM perf overview"
@@ -232,31 +222,9 @@ def is_packed_by_vendor(row: MeasuredRow) -> bool:
     return row.source == _PERFORMANCE_TABLES and not row.model_id.startswith("deepseek-")
 
 
-_HALF: Final = ("h100", "h200", "gh200", "l40s", "mi300x")
-
-
-def submitted_weights(row: MeasuredRow) -> str | None:
-    """Returns the format of MLPerf submissions: FP8 on every accelerator that computes in it."""
-    if not row.source.startswith("MLPerf"):
-        return None
-    return "fp8" if row.accelerator_id.removeprefix("?").startswith(_HALF) else "fp16"
-
-
-_LARGE: Final = ("h200", "gh200-144gb", "mi300x")
-
-
-def submitted_devices(row: MeasuredRow) -> int | None:
-    """Returns the devices of a replica of an MLPerf submission: the fewest for weights and an equal cache.
-
-    One for GPT-J, Mixtral (in FP8) and, on 141 GB and more, Llama-2-70B; else two.
-    """
-    if not row.source.startswith("MLPerf"):
-        return None
-    large = row.accelerator_id.removeprefix("?").startswith(_LARGE)
-    return 2 if row.model_id.startswith("llama-2-70b") and not large else 1
-
-
 _VERSION: Final = re.compile(r"v?(\d+\.\d+(?:\.\w+)*)")
+_NAMED_VERSION: Final = re.compile(r"\bvLLM (\d+\.\d+\.\d+)")
+"""Version behind the name of the engine, as submissions to MLPerf print it."""
 _DYNAMO: Final = re.compile(r"0\.[78]\.\d+\.post\d+")
 _DYNAMO_ENGINE: Final = "1.2.0rc6"
 _RELEASES: Final = {
@@ -265,10 +233,11 @@ _RELEASES: Final = {
     ("Azure AI benchmarking guide", "tensorrt-llm"): "0.13.0",
     ("MLPerf Inference v4.1", "tensorrt-llm"): "0.12.0",
     ("MLPerf Inference v4.1 Power", "tensorrt-llm"): "0.12.0",
+    ("MLPerf Inference v5.1", "tensorrt-llm"): "1.0.0",
 }
 """Releases of the month of tables that print none: ML.ENERGY's third version (end of 2025), the overview of
 TensorRT-LLM's PyTorch backend with RTX PRO 6000 (autumn 2025), Azure's guide (September 2024), MLPerf v4.1
-(submissions of July 2024)."""
+and v5.1 (submissions of July 2024 and 2025)."""
 
 
 def release(row: MeasuredRow) -> str | None:
@@ -284,17 +253,23 @@ def release(row: MeasuredRow) -> str | None:
         return known
     if name == "tensorrt-llm" and _DYNAMO.fullmatch(text):
         return _DYNAMO_ENGINE
-    match = _VERSION.match(text)
+    match = _VERSION.match(text) or _NAMED_VERSION.search(row.text.get("engine", ""))
     return match[1] if match else None
 
 
-_CLUMPED: Final = frozenset({("GPUStack performance lab", "qwen3.5-9b", "tpot_median")})
+_CONTRADICTED: Final = frozenset(
+    {
+        ("GPUStack performance lab", "qwen3.5-9b", "tpot_median"),
+        ("MLPerf Inference v5.1", "llama-3.1-8b", "samples_per_s"),
+    }
+)
 
 
 def is_contradicted(row: MeasuredRow) -> bool:
-    """Returns true if the rates of its own runs contradict a figure.
+    """Returns true if the rates of its own runs, or the peak of its devices, contradict a figure.
 
     512 requests at 5,140 tokens a second have 100 milliseconds from token to token, but 4 are printed: the
-    tokens of a stream came in bursts.
+    tokens of a stream came in bursts. Interactive results of Llama 3.1 8B are named samples, of which each
+    would take 40 times the FLOPs of the devices: they are tokens.
     """
-    return (row.source, row.model_id, row.metric) in _CLUMPED
+    return (row.source, row.model_id, row.metric) in _CONTRADICTED

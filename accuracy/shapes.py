@@ -138,7 +138,9 @@ def _shapes(row: MeasuredRow) -> Iterator[_DecoderShape]:
     if not heads or row.text.get("kv_heads") == "MLA" or (ffn.startswith("MoE") and not experts):
         return
     window = _WINDOW.search(ffn)
-    gates = (False,) if _UNGATED.match(row.model_id) else (True,)
+    # A stated width of the feed-forward leaves open whether it is gated, which the parameter count decides.
+    counted = bool(row.parameter_count and stated_count(ffn))
+    gates = (False,) if _UNGATED.match(row.model_id) else (True, False) if counted else (True,)
     choices = itertools.product(gates, _head_sizes(hidden, heads), (False, True), _vocabularies(row))
     for gated, head_size, tied, vocabulary in choices:
         shape = _DecoderShape(

@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from accuracy import serving_facts
+from accuracy import mlperf, serving_facts
 from accuracy.asking import serve_line
 from accuracy.asking.skips import SkippedRowError, SkipReason
 from accuracy.rows import MeasuredRow, stated_count
@@ -26,9 +26,13 @@ def arrangements(row: MeasuredRow) -> list[ServingArrangement]:
     if not row.layout:
         if not devices:
             raise SkippedRowError(SkipReason.LAYOUT_UNKNOWN)
-        tensor = serving_facts.submitted_devices(row)
-        if tensor and devices % tensor == 0:
-            return [_arrangement({"tensor": tensor, "data": devices // tensor})]
+        replica, task = mlperf.count_devices(row, devices), mlperf.get_task(row)
+        if replica and task and devices % replica == 0:
+            if task.shares_requests and replica > 1:
+                return [_arrangement(_layout(1, 1, devices, 1))]
+            tensor, stages = min(replica, _ONE_NODE), max(1, replica // _ONE_NODE)
+            layout = {"pipeline": stages} if stages > 1 else {}
+            return [_arrangement({"tensor": tensor, **layout, "data": devices // replica})]
         return [ServingArrangement(devices)]
     return [_arrangement(layout) for layout in _readings(row, devices)]
 
@@ -116,6 +120,7 @@ def _pool(stated: Mapping[str, Any], replicas: int) -> tuple[dict[str, Any], int
     if spread > 1:
         # The degree printed for decode often repeats that of prefill: no more than all devices is possible.
         expert_tensor = 1 if data > 1 else max(1, tensor // spread)
+    expert_tensor = int(stated.get("moe_tensor") or expert_tensor)
     layout = _layout(tensor, pipeline, data, expert_tensor)
     return {"parallelism": layout, "replicas": replicas}, tensor * pipeline * data * replicas
 

@@ -5,11 +5,12 @@ fact is skipped.
 """
 
 import itertools
+import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from accuracy import facts
+from accuracy import facts, recipes
 from accuracy.asking.layouts import ServingArrangement, arrangements
 from accuracy.asking.serving import serving_workloads
 from accuracy.asking.skips import SkippedRowError, SkipReason
@@ -43,9 +44,9 @@ def questions(
     if not models:
         raise SkippedRowError(SkipReason.MODEL_SHAPE_UNKNOWN, row.model_id)
     asked: list[Question] = []
-    for arrangement in _arrangements(row, metric):
-        clusters = _clusters(row, metric, arrangement.devices, catalog)
-        workloads = _workloads(row, arrangement, run or {}, catalog)
+    for reading, arrangement in _arranged(row, metric):
+        clusters = _clusters(reading, metric, arrangement.devices, catalog)
+        workloads = _workloads(reading, arrangement, run or {}, catalog)
         for workload, model, cluster in itertools.product(workloads, models, clusters):
             question: dict[str, Any] = {"model": model, "workload": workload}
             if cluster:
@@ -53,7 +54,15 @@ def questions(
             if arrangement.parallelism:
                 question["parallelism"] = arrangement.parallelism
             asked.append(question)
-    return asked[:MOST_QUESTIONS]
+    unlike = {json.dumps(question, sort_keys=True): question for question in asked}
+    return list(unlike.values())[:MOST_QUESTIONS]
+
+
+def _arranged(row: MeasuredRow, metric: MeasuredMetric) -> Iterator[tuple[MeasuredRow, ServingArrangement]]:
+    """Yields the layouts of a row under each of its recipes."""
+    for reading in recipes.list_readings(row):
+        for arrangement in _arrangements(reading, metric):
+            yield reading, arrangement
 
 
 def _arrangements(row: MeasuredRow, metric: MeasuredMetric) -> list[ServingArrangement]:

@@ -5,11 +5,11 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from accuracy import facts, serving_facts
+from accuracy import facts, mlperf, recipes, serving_facts
 from accuracy.asking import serve_line
 from accuracy.asking.skips import SkippedRowError, SkipReason
 from accuracy.metrics import GRAPH_CHANGE, METRICS, MeasuredMetric
-from accuracy.rows import MeasuredRow
+from accuracy.rows import MeasuredRow, stated_count
 from service.evidence.measured import MeasuredOperation
 from service.planning.software.engines import is_vllm_v0
 
@@ -37,11 +37,12 @@ _PACKED = (
 
 
 def _weights(row: MeasuredRow) -> str:
-    stated = (
-        row.precision.get("weights") or row.precision.get("compute") or serving_facts.submitted_weights(row)
-    )
+    stated = row.precision.get("weights") or row.precision.get("compute") or mlperf.get_weights(row)
     if not stated:
         stated = "fp8" if facts.says(row, "fp8") else "bf16"
+    if stated == "mxfp4" and mlperf.get_task(row):
+        # Submissions quantise activations too (Quark), so that products run in 4 bits.
+        return "fp4"
     tool = row.precision.get("quantisation", "")
     if tool == "gguf":
         return f"gguf_{stated}"
@@ -107,16 +108,24 @@ one device.
 """
 
 
-def _load(
-    row: MeasuredRow, metric: MeasuredMetric, run: Mapping[str, MeasuredRow], devices: int
-) -> dict[str, Any]:
+def _loads(row: MeasuredRow, metric: MeasuredMetric, run: Mapping[str, MeasuredRow]) -> list[dict[str, Any]]:
+    """Returns the load, or those of which a limit of latency decides, the largest first."""
+    submitted = mlperf.list_requests(row, stated_count(row.text["n_gpus"]) or 1)
+    if metric.operation is MeasuredOperation.THROUGHPUT and submitted:
+        return [{"concurrency": requests} for requests in submitted]
+    full = row.batch.get("scenario") and not row.batch.get("requests")
+    if metric.operation is MeasuredOperation.THROUGHPUT and full:
+        degrees = (max(1, int(row.layout.get(name) or 1)) for name in ("tensor", "pipeline", "data"))
+        return [{"concurrency": _QUEUED * math.prod(degrees)}]
+    return [_load(row, metric, run)]
+
+
+def _load(row: MeasuredRow, metric: MeasuredMetric, run: Mapping[str, MeasuredRow]) -> dict[str, Any]:
     """Returns the arrivals, or the concurrency with the total requests if the first begin together."""
     batch = row.batch
     rate = serving_facts.arrivals_per_second(row, run)
     if rate and metric.operation is MeasuredOperation.THROUGHPUT:
         return {"request_rate_per_second": rate, "arrivals": {"process": "uniform"}}
-    if metric.operation is MeasuredOperation.THROUGHPUT and batch.get("scenario"):
-        return {"concurrency": _QUEUED * devices}
     if batch.get("requests") and metric.operation is MeasuredOperation.THROUGHPUT:
         count = max(1, int(batch["requests"]))
         at_a_time = serve_line.client_batch(row) or batch.get("concurrency") or count
@@ -163,7 +172,11 @@ def _engines(row: MeasuredRow, run: Mapping[str, MeasuredRow]) -> Iterator[dict[
         given["block_tokens"] = int(block)
     if speed:
         tokens, chunked = serve_line.number(row, "max_batched_tokens"), serve_line.chunked_prefill(row)
-        given |= serving_facts.recipe_limits(row) | ({"max_batched_tokens": tokens} if tokens else {})
+        given |= (
+            mlperf.get_limits(row)
+            | serving_facts.recipe_limits(row)
+            | ({"max_batched_tokens": tokens} if tokens else {})
+        )
         given |= {"chunked_prefill": chunked} if chunked is not None else {}
         # Each of the source's recipes starts a separate server.
         given |= {"warmed_up": False} if serving_facts.is_sweep_of_recipes(row) else {}
@@ -227,12 +240,8 @@ def _cache(row: MeasuredRow, metric: MeasuredMetric, generation: str | None) -> 
         recipes = serving_facts.is_sweep_of_recipes(row) and generation in _NARROW_GENERATIONS
         if facts.engine(row) == "tensorrt-llm" or recipes:
             stated = "fp8"
-    if (
-        not stated
-        and metric.operation is MeasuredOperation.THROUGHPUT
-        and serving_facts.submitted_weights(row) == "fp8"
-    ):
-        stated = "fp8"
+    if not stated and metric.operation is MeasuredOperation.THROUGHPUT:
+        stated = mlperf.get_cache(row)
     return {"kv_cache_precision": stated} if stated else {}
 
 
@@ -240,10 +249,15 @@ def _speculations(row: MeasuredRow, metric: MeasuredMetric) -> list[dict[str, An
     """Returns the speculative settings: of the command, else both if recipes of the source have both."""
     if metric.operation is not MeasuredOperation.THROUGHPUT:
         return [None]
-    beams = serving_facts.beams(row)
-    if beams > 1:
+    task = mlperf.get_task(row)
+    if task and task.beams > 1:
         # Each beam reads the cache of the prompt separately, or several positions of a request read it once.
-        return [None, {"method": "ngram", "tokens": beams - 1, "acceptance_rate": 0.0}]
+        return [None, {"method": "ngram", "tokens": task.beams - 1, "acceptance_rate": 0.0}]
+    recipe = recipes.get_speculation(row)
+    if recipe:
+        method, tokens = recipe
+        ahead = tokens or serving_facts.recipe_tokens_ahead(row)
+        return [{"method": method, "tokens": ahead} if method else None]
     stated = serve_line.speculation(row)
     if stated or serve_line.command(row):
         return [stated]
@@ -275,18 +289,21 @@ def serving_workloads(
     row: MeasuredRow, run: Mapping[str, MeasuredRow], generation: str | None = None
 ) -> Iterator[dict[str, Any]]:
     """Yields the workloads of a row of ``run`` on a generation of devices, the likeliest first."""
-    metric = METRICS[row.metric]
-    devices = math.prod(max(1, int(row.layout.get(name) or 1)) for name in ("tensor", "pipeline", "data"))
-    for speculation, engine, fraction, (inputs, outputs) in itertools.product(
-        _speculations(row, metric), _engines(row, run), _fractions(row, run), _lengths(row, metric)
+    metric, task = METRICS[row.metric], mlperf.get_task(row)
+    for speculation, engine, fraction, (inputs, outputs), load in itertools.product(
+        _speculations(row, metric),
+        _engines(row, run),
+        _fractions(row, run),
+        _lengths(row, metric),
+        _loads(row, metric, run),
     ):
-        generated = outputs if speculation else outputs * serving_facts.beams(row)
+        generated = outputs if speculation or task is None else outputs * task.beams
         workload: dict[str, Any] = {
             "kind": "inference",
             **_stored(row),
             "input_tokens": _drawn(row, metric, inputs, "input_tokens"),
             "output_tokens": _drawn(row, metric, generated, "output_tokens"),
-            **_load(row, metric, run, devices),
+            **load,
             **_cache(row, metric, generation),
         }
         if row.metric == _MEDIAN and _mostly_decodes(inputs, outputs, workload["concurrency"]):

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from accuracy import facts
+from accuracy import facts, recipes
 from accuracy.asking.skips import SkippedRowError, SkipReason
 from accuracy.metrics import METRICS
 from accuracy.rows import MeasuredRow
@@ -131,7 +131,7 @@ def _batch(row: MeasuredRow, layout: Mapping[str, Any]) -> dict[str, int]:
 def _recomputations(row: MeasuredRow) -> list[str]:
     if row.recomputation in ("none", "selective", "full"):
         return [row.recomputation]
-    known, said = facts.framework(row), documented(row).recomputation
+    known, said = facts.framework(row), recipes.get_recomputation(row) or documented(row).recomputation
     if said:
         return [said]
     likeliest = known.recomputation if known else "none"

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from accuracy import serving_facts
+from accuracy import mlperf, recipes, serving_facts
 from accuracy.asking.layouts import arrangements
 from accuracy.asking.serving import serving_workloads
 from accuracy.asking.skips import SkippedRowError, SkipReason
@@ -285,11 +285,17 @@ def test_submissions_to_mlperf_run_a_replica_on_as_few_devices_as_hold_it(served
     row = {"source": "MLPerf Inference v4.1", "layout": {}, "n_gpus": "8", "batch": {"scenario": "offline"}}
 
     def replica(model, device):
-        return arrangements(served(**row, model_id=model, accelerator_id=device))[0].parallelism
+        asked = served(**row, precision={}, model_id=model, accelerator_id=device)
+        return arrangements(asked)[0].parallelism
 
     assert replica("gpt-j-6b", "h100-sxm") == {"tensor": 1, "data": 8}
     assert replica("llama-2-70b", "h200-sxm") == {"tensor": 1, "data": 8}
     assert replica("llama-2-70b", "h100-sxm") == {"tensor": 2, "data": 4}
+    assert replica("llama-2-70b", "b200-sxm") == {"tensor": 1, "data": 8}
+    assert replica("deepseek-r1", "b200-sxm") == {"data": 8, "expert": 8}
+    large = {"precision": {}, "model_id": "llama-3.1-405b", "accelerator_id": "h100-sxm"}
+    nodes = served(**row | {"n_gpus": "32"}, **large)
+    assert arrangements(nodes)[0].parallelism == {"tensor": 8, "pipeline": 2, "data": 2}
     summaries = {"precision": {}, "length": {}, "notes": "closed division; dataset CNN/DailyMail"}
     gpt_j = served(
         **row, **summaries, model_id="gpt-j-6b", accelerator_id="h100-sxm", engine="TensorRT 10.2.0"
@@ -298,3 +304,67 @@ def test_submissions_to_mlperf_run_a_replica_on_as_few_devices_as_hold_it(served
     assert apart["kv_cache_precision"] == "fp8"
     assert (apart["output_tokens"], together["output_tokens"]) == (4 * 69, 69)
     assert together["speculative"] == {"method": "ngram", "tokens": 3, "acceptance_rate": 0.0}
+
+
+def test_submissions_to_mlperf_fill_every_replica(served):
+    """2,048 requests a replica of the public configurations, with an FP8 cache beside 4-bit weights."""
+    row = {
+        "source": "MLPerf Inference v5.1",
+        "engine": "TensorRT 10.11, CUDA 12.9",
+        "model_id": "llama-2-70b",
+        "accelerator_id": "b200-sxm",
+        "layout": {},
+        "n_gpus": "8",
+        "length": {"input_tokens": 294, "output_tokens": 273.3},
+    }
+    offline = served(**row, precision={"weights": "fp4"}, batch={"scenario": "offline"})
+    asked = workload(offline)
+    assert asked["concurrency"] == 8 * 2048
+    assert (asked["weight_precision"], asked["kv_cache_precision"]) == ("fp4", "fp8")
+    interactive = served(**row, precision={"weights": "fp4"}, batch={"scenario": "interactive"})
+    loads = [one["concurrency"] for one in serving_workloads(interactive, {}, "blackwell")]
+    assert loads == [8 * each for each in (2048, 1024, 512, 256, 128, 64, 32)]
+    assert mlperf.get_token_seconds(interactive) == 0.04
+    opened = served(**row, precision={}, notes="open division; llama2-70b", batch={"scenario": "offline"})
+    assert workload(opened)["weight_precision"] == "fp8"
+
+
+RECIPES = [
+    {
+        "speculative": "mtp",
+        "speculative_tokens": 3,
+        "prefill": {"workers": 2, "ranks": 4, "expert_parallel": 4, "attention_data_parallel": True},
+        "decode": {"workers": 1, "ranks": 32, "expert_parallel": 32, "attention_data_parallel": True},
+    },
+    {
+        "speculative": None,
+        "speculative_tokens": None,
+        "prefill": {"workers": 1, "ranks": 4, "expert_parallel": 4, "attention_data_parallel": False},
+        "decode": {"workers": 3, "ranks": 8, "expert_parallel": 1, "attention_data_parallel": False},
+    },
+]
+
+
+def test_recipes_give_the_workers_of_both_sides_and_the_speculation(served):
+    sides = {"prefill": {"tensor": 4}, "decode": {"tensor": 8}}
+    row = served(engine="trtllm", layout=sides, recipe_json=json.dumps(RECIPES))
+    plain, ahead = recipes.list_readings(row)
+    assert workload(ahead)["speculative"] == {"method": "mtp", "tokens": 3}
+    assert "speculative" not in workload(plain)
+    (wide,), (narrow,) = arrangements(ahead), arrangements(plain)
+    assert wide.devices == 2 * 4 + 32
+    assert wide.disaggregated["decode"] == {"parallelism": {"data": 32, "expert": 32}, "replicas": 1}
+    assert narrow.devices == 4 + 3 * 8
+    assert narrow.disaggregated["decode"] == {"parallelism": {"tensor": 8, "data": 1}, "replicas": 3}
+
+
+def test_recomputation_is_that_on_which_all_recipes_agree(served):
+    def recomputed(*stated):
+        return recipes.get_recomputation(served(recipe_json=json.dumps(stated)))
+
+    modules = {"recomputation": "selective", "recompute_modules": "mla_up_proj"}
+    core = {"recomputation": "selective", "recompute_modules": "layernorm;core_attn"}
+    assert recomputed({"recomputation": "none"}, modules) == "none"
+    assert recomputed(core) == "selective"
+    assert recomputed({"recomputation": "none"}, core) is None
+    assert recomputed() is None
