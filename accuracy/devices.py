@@ -4,6 +4,9 @@ A row of a multiplication, of a stream or of an attention is one operator on one
 the sum of absolute logarithms of estimated over measured rates, each group weighed by the root of its size,
 within the plausible range of each constant; every group is then predicted by constants that were fitted
 without it.
+
+Rows of multiplications are products back to back. A peak with a ``mixed_clock`` is that of a device which the
+power limit slows then (decision 110): it is fitted without that factor and stored with it.
 """
 
 import copy
@@ -173,7 +176,8 @@ _SWEEPS, _POINTS, _PULL = 6, 12, 0.002
 def fit_operators(document: Document, found: Sequence[OperatorProbe]) -> Document:
     """Fits constants of operators to the probes by coordinate descent within their ranges.
 
-    The fit starts at the priors; a constant that affects no row stays there.
+    The fit starts at the priors; a constant that affects no row stays there. Peaks are those of products
+    back to back, without ``mixed_clock``.
     """
     document = _with_priors(document)
     sizes: dict[FitGroup, int] = {}
@@ -258,8 +262,22 @@ class DeviceFit(NamedTuple):
     tried: tuple[FittedProbe, ...]
 
 
+def scale_by_mixed_clock(document: Document, exponent: int) -> Document:
+    """Returns the constants with peaks times the power ``exponent`` of their ``mixed_clock``."""
+    document = copy.deepcopy(document)
+    for entry in document["constants"]:
+        factor = entry.get("mixed_clock", 1.0) ** exponent
+        for name in ("low", "value", "prior", "high"):
+            if name in entry and factor != 1.0:
+                entry[name] = rounded(entry[name] * factor)
+        if "range" in entry and factor != 1.0:
+            entry["range"] = [rounded(end * factor) for end in entry["range"]]
+    return document
+
+
 def fit_devices(document: Document, found: Sequence[OperatorProbe]) -> DeviceFit:
     """Fits all groups, then predicts each group by constants fitted to the others."""
+    document = scale_by_mixed_clock(document, -1)
     whole = fit_operators(document, found)
     without: dict[FitGroup, Document] = {}
     held: dict[str, float] = {}
@@ -273,7 +291,8 @@ def fit_devices(document: Document, found: Sequence[OperatorProbe]) -> DeviceFit
     tried = tuple(
         FittedProbe(probe, ratio, held[probe.row.id]) for probe, ratio in zip(found, fitted, strict=True)
     )
-    return DeviceFit(_with_intervals(whole, without, found), without, tried)
+    fitted_document = scale_by_mixed_clock(_with_intervals(whole, without, found), 1)
+    return DeviceFit(fitted_document, without, tried)
 
 
 def _with_intervals(
