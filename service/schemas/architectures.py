@@ -15,6 +15,7 @@ _MEMBERS = {
     "hidden_size": Annotated[Size, Field(description="Width of the residual stream.")],
     "bias": Annotated[bool, Field(description="True if a learned vector is added.")],
     "activation_parameters": Annotated[int, Field(ge=0, le=1000)],
+    "rotary_head_size": Annotated[int, Field(ge=0, le=2**31 - 1, json_schema_extra={"format": "int64"})],
     "count": Annotated[Size, Field(description="Number of times that the layer stands in a row.")],
     "over": _input_names | MISSING,
     "reads": _input_names | MISSING,

@@ -25,6 +25,11 @@ LLAMA = {
     "vocab_size": 100,
 }
 BLOCKS = {"model_type": "minimax_m3_vl_text", "architectures": ["MiniMaxM3VLForCausalLM"], "head_dim": 16}
+POOLS = {
+    "model_type": "glm5_next_text",
+    "architectures": ["Glm5NextTextModel"],
+    "layer_types": ["linear_attention", "deepseek_sparse_attention"],
+}
 ENTRIES = {"model_type": "deepseek_v4", "architectures": ["DeepseekV4ForCausalLM"], "o_groups": 2}
 
 
@@ -320,6 +325,11 @@ def test_the_original_bert_format_names_no_type():
             "CONFIG_FIELD_INVALID",
             "/index_head_dim",
         ),
+        ({**POOLS, "layer_types": ["sliding_attention"] * 2}, "CONFIG_FIELD_INVALID", "/layer_types"),
+        ({**POOLS, "index_kpool": 3}, "CONFIG_FIELD_INVALID", "/index_kpool"),
+        ({**POOLS, "qk_rope_head_dim": 64}, "CONFIG_FIELD_UNSUPPORTED", "/qk_rope_head_dim"),
+        ({**POOLS, "index_topk_freq": 4}, "CONFIG_FIELD_UNSUPPORTED", "/index_topk_freq"),
+        ({**POOLS, "q_lora_rank": None}, "CONFIG_FIELD_INVALID", "/q_lora_rank"),
         (
             {
                 "model_type": "zamba",

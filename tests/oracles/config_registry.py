@@ -42,6 +42,10 @@ NOT_DECODERS = frozenset(
 """Registered for causal language modelling, but encoders, encoder-decoders, multimodal or draft models."""
 
 
+INSIDE = {"glm5_next_text": "Glm5NextTextModel"}
+"""Decoders that stand inside a model that sees and are registered for no task of their own."""
+
+
 def defaults(config_class: type) -> dict[str, object]:
     """The scalar defaults of a configuration class, before it derives some from others."""
     found = {}
@@ -56,7 +60,7 @@ def defaults(config_class: type) -> dict[str, object]:
 
 def entry(model_type: str, class_name: str) -> dict[str, object]:
     """One type: the prefix and suffixes of its classes, its spellings and its defaults."""
-    prefix = re.sub("ForCausalLM$|LMHeadModel$", "", class_name)
+    prefix = re.sub("ForCausalLM$|LMHeadModel$|TextModel$", "", class_name)
     config_class = CONFIG_MAPPING[model_type]
     classes = [getattr(transformers, prefix + suffix, None) for suffix in SUFFIXES]
     built_from = [getattr(found, "config_class", None) for found in classes]
@@ -76,7 +80,7 @@ def main() -> None:
     """Walk the registry and write."""
     types = {
         model_type: entry(model_type, class_name)
-        for model_type, class_name in sorted(MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.items())
+        for model_type, class_name in sorted({**MODEL_FOR_CAUSAL_LM_MAPPING_NAMES, **INSIDE}.items())
         if model_type not in NOT_DECODERS
     }
     lines = ",\n".join(f" {json.dumps(name)}: {json.dumps(found)}" for name, found in types.items())

@@ -200,6 +200,21 @@ def special(model_type: str, config: dict, choose: random.Random) -> None:  # no
             config["compress_rates"] = {kinds[1]: 4, kinds[2]: choose.choice([8, 16])}
             config |= {"head_dim": 32, "partial_rotary_factor": 0.25, "o_lora_rank": 12}
             config |= {"o_groups": 2, "hc_mult": choose.choice([2, 4])}
+        case "glm5_next_text":
+            kinds = ["linear_attention", "indexed_attention"]
+            words = choose.choices(choose.choice([kinds, kinds[1:]]), k=depth)
+            config |= {"layer_types": words, "mlp_layer_types": choose.choices(["dense", "sparse"], k=depth)}
+            # A layer takes the tokens of the layer before it, which has to have a scorer of its own.
+            config["indexer_types"] = ["full"] * depth
+            for place in range(1, depth):
+                behind = (words[place - 1], config["indexer_types"][place - 1])
+                if behind == ("indexed_attention", "full"):
+                    config["indexer_types"][place] = choose.choice(["full", "shared"])
+            config |= {"qk_rope_head_dim": 0, "num_key_value_heads": config["num_attention_heads"]}
+            config |= {"index_topk": 32, "index_kpool": choose.choice([1, 4, 16]), "hc_mult": 3}
+            config |= {"linear_num_heads": 4, "linear_head_dim": 10}
+            if choose.random() < 0.5:
+                config["linear_attn_config"] = {"head_dim": 12, "num_heads": 2, "short_conv_kernel_size": 2}
         case "minimax_m3_vl_text":
             config["layer_types"] = choose.choices(["full_attention", "minimax_m3_sparse"], k=depth)
             config["mlp_layer_types"] = choose.choices(["dense", "sparse"], k=depth)

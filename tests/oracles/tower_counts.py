@@ -783,6 +783,44 @@ FAMILIES |= {
         (),
         {**HEADS, "joint_attention_dim": [20], "in_channels": [8], "out_channels": [4], "patch_size": [1, 2]},
     ),
+    "glm5_next": Choices(
+        "Glm5Next",
+        SEEING,
+        {
+            "text_config": [
+                {
+                    **SPOKEN_TEXT,
+                    "model_type": ["glm5_next_text"],
+                    "num_attention_heads": [4],
+                    "num_key_value_heads": [4],
+                    "num_hidden_layers": [4, 6],
+                    "moe_intermediate_size": [24],
+                    "n_routed_experts": [5],
+                    "num_experts_per_tok": [2],
+                    "n_shared_experts": [1, 2],
+                    "q_lora_rank": [20],
+                    "kv_lora_rank": [16],
+                    "qk_nope_head_dim": [12],
+                    "v_head_dim": [10],
+                    "index_n_heads": [2],
+                    "index_head_dim": [8],
+                    "index_kpool": [4, 16],
+                    "hc_mult": [2, 4],
+                    "linear_head_dim": [8],
+                    "linear_num_heads": [3],
+                    "pad_token_id": [0],
+                }
+            ],
+            "vision_config": [
+                {
+                    **GLM_V_TOWER,
+                    "model_type": ["glm5_next_vision"],
+                    "image_size": [28],
+                    "projection_intermediate_size": [36],
+                }
+            ],
+        },
+    ),
 }
 
 

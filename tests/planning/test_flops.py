@@ -177,7 +177,7 @@ SCANNED = {
 }
 """Types with a recurrence, which plain PyTorch runs over padded chunks or as products of elements."""
 
-SCORED = {"deepseek_v32", "glm_moe_dsa", "hy_v4"}
+SCORED = {"deepseek_v32", "glm5_next_text", "glm_moe_dsa", "hy_v4"}
 """Types whose scorer masks keys, which plain PyTorch multiplies all the same."""
 
 CONVOLVED = {"lfm2", "lfm2_moe", "lfm3"}
@@ -227,6 +227,19 @@ def test_deepseek_v4_mixes_its_streams_in_products_that_are_left_out(name):
     config = WALK[name]
     mixed = 4 * config["hidden_size"] * config["hc_mult"] ** 2 * config["num_hidden_layers"]
     assert whole == sum(counted.values()) - mixed * COUNTED["tokens"]
+
+
+@pytest.mark.parametrize("name", of_types({"glm5_next_text"}))
+def test_a_scorer_of_pools_multiplies_one_key_for_so_many_tokens(name):
+    """All but the mixture of the streams and the sum over the scorer's heads, in layers without a scan."""
+    _, whole, counted = drawn(name)
+    config, tokens = WALK[name], COUNTED["tokens"]
+    if "linear_attention" in config["layer_types"]:
+        assert counted["convolution"]
+        return
+    mixed = 4 * config["hidden_size"] * config["hc_mult"] ** 2 * config["num_hidden_layers"]
+    summed = 2 * config["index_n_heads"] * tokens / config["index_kpool"]
+    assert whole == sum(counted.values()) - tokens * (mixed + summed * config["indexer_types"].count("full"))
 
 
 @pytest.mark.parametrize("name", of_types({"gemma3n_text"}))

@@ -176,6 +176,25 @@ def test_flops_of_a_sample_are_those_that_pytorch_counts(case):
     assert flops == case["flops"] - NOT_COUNTED.get(case["name"], 0)
 
 
+def test_flops_of_the_tower_of_glm_flash_are_those_that_pytorch_counts():
+    """96 patches of a small tower of its class, by the counter of PyTorch 2.13 in transformers 5.24."""
+    config = {
+        "model_type": "glm5_next",
+        "text_config": {"model_type": "glm5_next_text"},
+        "vision_config": {
+            "depth": 2,
+            "hidden_size": 64,
+            "num_heads": 4,
+            "intermediate_size": 50,
+            "out_hidden_size": 48,
+            "projection_intermediate_size": 36,
+        },
+    }
+    whole = import_config(config).architecture
+    tower = Architecture(inputs=whole.inputs[1:], layers=whole.layers[:3])
+    assert forward_flops_of_sample(tower, SampleShape(height=112, width=168)) == 30_096_384
+
+
 def test_kinds_scored_elsewhere_are_refused():
     layer = StateSpace(hidden_size=8, inner_size=16, state_size=4, convolution_width=4, time_step_rank=1)
     with pytest.raises(PlanningError, match="state_space"):

@@ -38,6 +38,7 @@ from service.planning.models.layers import (
     StateSpace,
 )
 from service.planning.models.profile import build_profile
+from service.planning.models.profile.layer_operators import KernelChoice, block_templates
 from service.planning.operators import forward_flops_per_token
 from service.planning.parallelism import Parallelism
 from service.planning.precision import NumberFormat
@@ -385,6 +386,44 @@ class TestScoredAttention:
         flops = build_decode_iteration(profile, workload, Parallelism(), 1.0).flops
         scores = 4 * 64 * 128 * 2048 + 2 * 4 * 128 * 100_000
         assert flops - profile.matmul_flops_per_token == pytest.approx(scores)
+
+
+class TestPooledScorer:
+    """GLM-5.3-Flash: no part of a head rotates, and a scorer has one key for four tokens."""
+
+    PLAIN = replace(LATENT, hidden_size=4096, query_heads=64, rotary_head_size=0, plain_head_size=256)
+    POOLED = replace(PLAIN, index_heads=32, index_head_size=128, index_tokens=2048, index_pool=4)
+
+    def test_a_token_keeps_its_latent_and_a_quarter_of_a_key(self):
+        profile, tokens = decoder(((self.POOLED,), 11), hidden=4096), 2.0**20
+        found = key_value_bytes(profile, tokens, BF16)
+        # Beside them the key and the gate of the four tokens whose pool is not complete.
+        assert found == 11 * ((512 + 128 / 4) * tokens + 4 * 2 * 128) * 2
+        assert found == key_value_bytes(profile, tokens, BF16, tensor=8)
+
+    def test_a_token_scores_one_key_for_four_and_attends_to_those_that_are_picked(self):
+        profile = decoder(((self.POOLED,), 1), hidden=4096)
+        workload = served(input_tokens=99_999.0, output_tokens=2.0)
+        flops = build_decode_iteration(profile, workload, Parallelism(), 1.0).flops
+        scores = 2 * 64 * 2 * 512 * 2048 + 2 * 32 * 128 * 100_000 / 4
+        assert flops - profile.matmul_flops_per_token == pytest.approx(scores)
+
+    def test_pools_have_a_gate_and_positions(self):
+        sizes = {tensor.name: tensor.size for tensor in self.POOLED.list_tensors()}
+        assert (sizes["index_pool_gate"], sizes["index_pool_positions"]) == (4096 * 128, 4 * 128)
+
+    def test_no_position_is_written_where_no_part_of_a_head_rotates(self):
+        of_plain, of_rotated = (
+            {each.name for each in block_templates(LayerBlock(layers=(layer,)), KernelChoice())}
+            for layer in (self.POOLED, LATENT)
+        )
+        assert of_rotated - of_plain == {"rotary", "key_assembly"}
+        assert "compression" in of_plain - of_rotated
+
+    def test_pools_without_a_scorer_are_refused(self):
+        with pytest.raises(PlanningError) as caught:
+            list(replace(self.PLAIN, index_pool=4).list_tensors())
+        assert caught.value.code == "SCORER_INCOMPLETE"
 
 
 class TestFlops:

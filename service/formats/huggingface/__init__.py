@@ -105,6 +105,8 @@ def _select_text_config(config: Mapping[str, object]) -> Mapping[str, object]:
 
 
 _LARGEST_SIZE = 2**31 - 1
+_MAY_BE_NONE = frozenset({"rotary_head_size"})
+"""Sizes that may be 0 though they have no default."""
 
 
 def _check_sizes(architecture: Architecture) -> None:
@@ -116,7 +118,8 @@ def _check_sizes(architecture: Architecture) -> None:
             size = getattr(part, member.name)
             if not isinstance(size, int) or isinstance(size, bool):
                 continue
-            if size == member.default or 0 < size <= _LARGEST_SIZE:
+            least = 0 if member.name in _MAY_BE_NONE else 1
+            if size == member.default or least <= size <= _LARGEST_SIZE:
                 continue
             detail = f"{member.name} of a layer follows as {size}, outside 1 to 2147483647"
             raise PlanningError("CONFIG_FIELD_INVALID", "", detail)

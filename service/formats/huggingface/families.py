@@ -575,6 +575,17 @@ DECODERS: Mapping[str, DecoderFamily] = {
         parts={"hyper": partial(mixers.build_hyper_connection, mixes=False)},
     ),
     "glm_moe_dsa": _SPARSE,
+    "glm5_next_text": DecoderFamily(
+        attention=mixers.build_pooled_attention,
+        linear=mixers.build_kimi_delta,
+        kinds=patterns.list_pooled_scorer_kinds,
+        block="hyper norm mixer hyper norm ffn",
+        bias=False,
+        experts=ExpertLayout(
+            layers=build_sparse_after_dense("first_k_dense_replace", 3), shared_count="n_shared_experts"
+        ),
+        parts={"hyper": mixers.build_hyper_connection},
+    ),
     "glm4_moe_lite": DecoderFamily(
         attention=mixers.build_latent_attention,
         bias=False,

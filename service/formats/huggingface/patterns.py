@@ -306,6 +306,25 @@ def list_scorer_kinds(reader: ConfigReader, depth: int) -> list[str]:
     return ["shared" if name == "shared" else "full" for name in named]
 
 
+_POOLED = {
+    "linear_attention": "linear",
+    "full_attention": "full",
+    "indexed_attention": "full",
+    "deepseek_sparse_attention": "full",
+}
+
+
+def list_pooled_scorer_kinds(reader: ConfigReader, depth: int) -> list[str]:
+    """GLM-5.3-Flash: attention in every fourth layer, with a scorer of its own or that of an earlier one."""
+    words = _read_known_words(reader, "layer_types", depth, _POOLED)
+    if words is None:
+        words = ["linear_attention" if (index + 1) % 4 else "full_attention" for index in range(depth)]
+    return [
+        scorer if _POOLED[word] == "full" else "linear"
+        for word, scorer in zip(words, list_scorer_kinds(reader, depth), strict=True)
+    ]
+
+
 _COMPRESSED = {
     "sliding_attention": "window",
     "compressed_sparse_attention": "sparse",

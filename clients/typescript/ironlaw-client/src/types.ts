@@ -5297,7 +5297,7 @@ export interface LatentAttentionLayer {
     query_heads: number;
     /** Width of the compressed key and value. */
     key_value_rank: number;
-    /** Width of the part of a head that carries the position. */
+    /** Width of the part of a head that carries the position; 0 where none does. */
     rotary_head_size: number;
     /** Width of the part of a head that carries no position. */
     plain_head_size: number;
@@ -5312,10 +5312,15 @@ export interface LatentAttentionLayer {
      * read.
      */
     index_heads?: number;
-    /** Width of the heads of the scorer, and of the one key that it keeps for each token. */
+    /** Width of the heads of the scorer, and of the one key that it keeps for each token or pool. */
     index_head_size?: number;
     /** Number of tokens that the scorer picks for each query. */
     index_tokens?: number;
+    /**
+     * Number of tokens that the scorer weighs into one key and picks together; absent where each token has
+     * a key of its own.
+     */
+    index_pool?: number;
     /** Projection that scales the output, by head or by element. */
     gate?: AttentionLayerGate;
     /** True if each head has a learned score that belongs to no token. */

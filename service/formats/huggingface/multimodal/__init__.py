@@ -5,7 +5,7 @@ from functools import partial
 
 from service.formats.huggingface.multimodal.audio import build_qwen2_audio, build_voxtral
 from service.formats.huggingface.multimodal.gemma import build_gemma_4_multimodal, build_gemma_4_unified
-from service.formats.huggingface.multimodal.glm import build_glm_v
+from service.formats.huggingface.multimodal.glm import build_glm5_next, build_glm_v
 from service.formats.huggingface.multimodal.own import (
     build_kimi_vl,
     build_llama4,
@@ -53,6 +53,7 @@ FAMILIES: Mapping[str, ModelFamily] = {
     "glm4v": _build_family("Glm4v", partial(build_glm_v, text="glm4v_text")),
     "glm46v": _build_family("Glm46V", partial(build_glm_v, text="glm4v_text")),
     "glm4v_moe": _build_family("Glm4vMoe", partial(build_glm_v, text="glm4v_moe_text")),
+    "glm5_next": _build_family("Glm5Next", build_glm5_next),
     "qwen2_audio": _build_family("Qwen2Audio", build_qwen2_audio),
     "voxtral": _build_family("Voxtral", build_voxtral),
     "qwen2_vl": _build_family("Qwen2VL", build_qwen2_vl),
@@ -86,7 +87,6 @@ NOT_IMPORTED: Mapping[str, str] = {
     "ernie4_5_moe_vl": "experts of its own for images beside those for text",
     "ernie4_5_vl_moe": "experts of its own for images beside those for text",
     "gemma3n": "a vision tower of another library (MobileNet); its text_config is read on its own",
-    "glm5_next": "hyper-connections",
     "qwen2_5_omni": "a talker and a vocoder beside the model that reads",
     "qwen3_omni_moe": "a talker and a vocoder beside the model that reads",
     "qwen4_exp": "hyper-connections and tables of n-grams",

@@ -1,4 +1,4 @@
-"""GLM-V: a tower for images of any size and for videos, whose neighbours a convolution merges."""
+"""GLM-V and GLM-5.3-Flash: a tower for images of any size and videos, with a convolution that merges."""
 
 from service.formats.huggingface.multimodal.parts import build_text_decoder, join_vision_and_text
 from service.formats.huggingface.parts import (
@@ -27,6 +27,17 @@ _VISION = {
     "temporal_patch_size": 2,
     "out_hidden_size": 4096,
     "intermediate_size": 13_696,
+}
+_FLASH_VISION = {
+    "depth": 24,
+    "hidden_size": 1024,
+    "num_heads": 16,
+    "patch_size": 14,
+    "spatial_merge_size": 2,
+    "temporal_patch_size": 2,
+    "out_hidden_size": 1536,
+    "intermediate_size": 4096,
+    "projection_intermediate_size": 10_240,
 }
 _PICTURE = ModelInputShape(name="image", kind="video", channels=3, frames=1)
 
@@ -72,3 +83,43 @@ def build_glm_v(reader: ConfigReader, suffix: str, *, text: str) -> Architecture
     with read_nested(reader, "vision_config", _VISION) as vision:
         layers = _build_tower(vision)
     return join_vision_and_text(build_text_decoder(reader, suffix, text), _PICTURE, *layers)
+
+
+def _build_flash_tower(reader: ConfigReader) -> tuple[LayerBlock, ...]:
+    """Patches, blocks whose positions rotate, the merge, and a gated feed-forward of a width of its own."""
+    hidden, out = reader.read_size("hidden_size"), reader.read_size("out_hidden_size")
+    around, bias = build_norm(hidden, "rms"), reader.read_flag("attention_bias", default=True)
+    frames, factor = reader.read_size("temporal_patch_size"), reader.read_size("spatial_merge_size")
+    channels, step = reader.read_size_or("in_channels", 3), read_side(reader, "patch_size") or 1
+    stem = build_part(
+        build_patch_embedding(channels, hidden, step, frames=frames, frame_stride=frames), over="image"
+    )
+    attention = build_attention(
+        hidden,
+        reader.read_size("num_heads"),
+        bias=bias,
+        output_bias=bias,
+        query_key_norm="head",
+        heads_field="num_heads",
+    )
+    inner = build_mlp(hidden, reader.read_size("intermediate_size"), gated=True, bias=bias)
+    block = LayerBlock(
+        layers=(around, attention, around, inner), count=reader.read_depth("depth"), over=("image",)
+    )
+    merger = build_part(
+        around,
+        build_convolution(hidden, out, factor, stride=factor),
+        build_linear(out, out, bias=False),
+        build_norm(out),
+        build_mlp(out, reader.read_size("projection_intermediate_size"), gated=True, bias=False),
+        over="image",
+    )
+    return stem, block, merger
+
+
+def build_glm5_next(reader: ConfigReader, suffix: str) -> Architecture:
+    """GLM-5.3-Flash."""
+    with read_nested(reader, "vision_config", _FLASH_VISION) as vision:
+        layers = _build_flash_tower(vision)
+    text = build_text_decoder(reader, suffix, "glm5_next_text", flat=True)
+    return join_vision_and_text(text, _PICTURE, *layers)

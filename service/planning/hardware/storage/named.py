@@ -20,6 +20,7 @@ ALWAYS_WIDE: Final = frozenset(
     {
         "mixture_of_experts.router",
         "mixture_of_experts.shared_router",
+        "latent_attention.index_pool_gate",
         "compressed_attention.compressor_key_value",
         "compressed_attention.compressor_gate",
         "compressed_attention.index_key_value",

@@ -126,7 +126,7 @@ class LatentAttention:
     key_value_rank: int
     """Width of the compressed key and value."""
     rotary_head_size: int
-    """Width of the part of a head that carries the position."""
+    """Width of the part of a head that carries the position; 0 where none does."""
     plain_head_size: int
     """Width of the part of a head that carries no position."""
     value_head_size: int
@@ -137,15 +137,23 @@ class LatentAttention:
     """Number of heads of the scorer that picks tokens (sparse attention); absent where every token is
     read."""
     index_head_size: int | None = None
-    """Width of the heads of the scorer, and of the one key that it keeps for each token."""
+    """Width of the heads of the scorer, and of the one key that it keeps for each token or pool."""
     index_tokens: int | None = None
     """Number of tokens that the scorer picks for each query."""
+    index_pool: int | None = None
+    """Number of tokens that the scorer weighs into one key and picks together; absent where each token has a
+    key of its own."""
     gate: Literal["none", "head", "element"] = "none"
     """Projection that scales the output, by head or by element."""
     sinks: bool = False
     """True if each head has a learned score that belongs to no token."""
     bias: bool = False
     count: int = 1
+
+    @property
+    def index_share(self) -> float:
+        """Number of keys of the scorer for each token."""
+        return 1.0 / (self.index_pool or 1)
 
     def list_tensors(self) -> Iterator[LayerTensor]:
         """Down- and up-projections of query and key-value, the norms between them, and the scorer."""
@@ -173,6 +181,9 @@ class LatentAttention:
         yield from self._list_scorer_tensors()
 
     def _list_scorer_tensors(self) -> Iterator[LayerTensor]:
+        if self.index_pool and not (self.index_heads and self.index_head_size and self.index_tokens):
+            detail = "a scorer of pools needs index_heads, index_head_size and index_tokens"
+            raise PlanningError("SCORER_INCOMPLETE", "/index_heads", detail)
         if self.index_heads is None or self.index_head_size is None:
             return
         source = self.query_rank or self.hidden_size
@@ -181,6 +192,11 @@ class LatentAttention:
         yield LayerTensor("index_key_norm", (self.index_head_size,), TensorSplit.NONE)
         yield LayerTensor("index_key_norm_shift", (self.index_head_size,), TensorSplit.NONE)
         yield build_matrix("index_weight", self.hidden_size, self.index_heads)
+        if self.index_pool is not None:
+            yield build_matrix("index_pool_gate", self.hidden_size, self.index_head_size)
+            yield LayerTensor(
+                "index_pool_positions", (self.index_pool, self.index_head_size), TensorSplit.NONE
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

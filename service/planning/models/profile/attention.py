@@ -9,7 +9,10 @@ per multiplication and addition, as PyTorch counts them for the plain formulas.
   Keys and values of an earlier layer that are read again are cached there.
 - latent attention (DeepSeek-V2 2024, section 2.1): keys are rebuilt with their rotary part, so a score
   costs 2 (nope + rope) and a weighted sum 2 v a head; the cache is one compressed vector and one rotary key
-  for all heads, on every device of a tensor-parallel group; a scorer of sparse attention stores another key.
+  for all heads, on every device of a tensor-parallel group; a scorer of sparse attention stores another key
+  for each token, or for each pool of ``r`` tokens (GLM-5.3-Flash 2026), of which a token of context counts
+  as ``1 / r``; keys and gates of tokens whose pool is not complete are kept beside them, and tokens behind
+  the last complete pool, at most ``r - 1``, are read without a score, which is left out.
 - compressed attention (DeepSeek-V4 2026, section 2.3): scores over a window and, in the same kernel, over an
   entry for each ``r`` tokens, so that a token of context counts as ``1 / r`` of an entry in FLOPs, cache and
   scorer; the vectors of tokens whose entry is not complete are kept in FP32, and read once an entry.
@@ -85,7 +88,7 @@ def _list_work(layer: object, count: int, *, generates: bool) -> Iterator[Attent
         case Attention():
             yield _build_head_work(layer, count, generates=generates)
         case LatentAttention():
-            yield _build_latent_work(layer, count, generates=generates)
+            yield from _list_latent_work(layer, count, generates=generates)
         case CompressedAttention():
             yield from _list_compressed_work(layer, count, generates=generates)
         case LinearAttention():
@@ -128,7 +131,7 @@ def _build_head_work(layer: Attention, count: int, *, generates: bool) -> Attent
     return _add_scorer(work, layer)
 
 
-def _build_latent_work(layer: LatentAttention, count: int, *, generates: bool) -> AttentionWork:
+def _list_latent_work(layer: LatentAttention, count: int, *, generates: bool) -> Iterator[AttentionWork]:
     per_head = layer.plain_head_size + layer.rotary_head_size + layer.value_head_size
     absorbed = 2 * layer.key_value_rank + layer.rotary_head_size
     work = AttentionWork(
@@ -145,11 +148,23 @@ def _build_latent_work(layer: LatentAttention, count: int, *, generates: bool) -
         decode_score_flops=2.0 * layer.query_heads * absorbed,
         vectors=1,
     )
-    return _add_scorer(work, layer)
+    yield _add_scorer(work, layer, layer.index_share)
+    if layer.index_pool is None:
+        return
+    yield work._replace(
+        score_flops=0.0,
+        window_tokens=float(layer.index_pool),
+        whole_cache_elements=2.0 * (layer.index_head_size or 0),
+        decode_score_flops=0.0,
+        attended_tokens=0.0,
+        joined=True,
+        bounded=True,
+        head_size=layer.key_value_rank,
+    )
 
 
-def _add_scorer(work: AttentionWork, layer: Attention | LatentAttention) -> AttentionWork:
-    key = layer.index_head_size or 0
+def _add_scorer(work: AttentionWork, layer: Attention | LatentAttention, share: float = 1.0) -> AttentionWork:
+    key = (layer.index_head_size or 0) * share
     return work._replace(
         whole_cache_elements=work.whole_cache_elements + key,
         attended_tokens=float(layer.index_tokens or "inf"),

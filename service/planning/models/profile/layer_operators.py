@@ -430,12 +430,18 @@ def _(layer: LatentAttention, choice: KernelChoice) -> Iterator[OperatorTemplate
     yield from _join_matrices(_build_matrices(tensors, choice), choice)
     ranks = layer.key_value_rank + (layer.query_rank or 0)
     yield StreamedTemplate("norm", *_compute_norm_traffic(ranks, "rms", choice))
-    rotated = (layer.query_heads + 1) * layer.rotary_head_size
-    yield _build_rotary(rotated, choice.fusion)
-    # The rotary key is written after the rebuilt one of every head.
-    keys = layer.query_heads * (layer.plain_head_size + layer.rotary_head_size)
-    joined = MovedElements(split=2.0 * keys, kernels=2)
-    yield StreamedTemplate("key_assembly", joined, joined)
+    if layer.rotary_head_size:
+        rotated = (layer.query_heads + 1) * layer.rotary_head_size
+        yield _build_rotary(rotated, choice.fusion)
+        # The rotary key is written after the rebuilt one of every head.
+        keys = layer.query_heads * (layer.plain_head_size + layer.rotary_head_size)
+        joined = MovedElements(split=2.0 * keys, kernels=2)
+        yield StreamedTemplate("key_assembly", joined, joined)
+    if layer.index_pool is not None:
+        # Key and gate of each token, weighed by a softmax over its pool.
+        weighed = 2.0 * (layer.index_head_size or 0)
+        pooled = MovedElements(whole=2.0 * weighed, kernels=1, flops=_SOFTMAX_FLOPS * weighed)
+        yield StreamedTemplate("compression", pooled, pooled)
     yield AttentionTemplate(
         "attention",
         layer.query_heads,
@@ -447,7 +453,7 @@ def _(layer: LatentAttention, choice: KernelChoice) -> Iterator[OperatorTemplate
         attended=float(layer.index_tokens or "inf"),
         flash=choice.flash,
         fused=choice.fused,
-        index_flops=2.0 * (layer.index_heads or 0) * (layer.index_head_size or 0),
+        index_flops=2.0 * (layer.index_heads or 0) * (layer.index_head_size or 0) * layer.index_share,
         fusion=choice.fusion,
     )
     if layer.gate != "none":

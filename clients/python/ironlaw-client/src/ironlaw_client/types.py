@@ -7111,7 +7111,7 @@ class LatentAttentionLayer(TypedDict):
     """Width of the compressed key and value."""
 
     rotary_head_size: int
-    """Width of the part of a head that carries the position."""
+    """Width of the part of a head that carries the position; 0 where none does."""
 
     plain_head_size: int
     """Width of the part of a head that carries no position."""
@@ -7131,10 +7131,15 @@ class LatentAttentionLayer(TypedDict):
     """
 
     index_head_size: NotRequired[int]
-    """Width of the heads of the scorer, and of the one key that it keeps for each token."""
+    """Width of the heads of the scorer, and of the one key that it keeps for each token or pool."""
 
     index_tokens: NotRequired[int]
     """Number of tokens that the scorer picks for each query."""
+
+    index_pool: NotRequired[int]
+    """Number of tokens that the scorer weighs into one key and picks together; absent where each token has
+    a key of its own.
+    """
 
     gate: NotRequired[AttentionLayerGate]
     """Projection that scales the output, by head or by element."""
