@@ -29,6 +29,8 @@ REPOSITORY_BYTES = {
     "kimi-k2-thinking": 594e9,
     # MiniMax, model card: 230 GB in FP8.
     "minimax-m2": 230e9,
+    # Headers of the files of GLM-5.3-Flash, 328,326,771,576 bytes, less those of its layer for drafts.
+    "glm-5.3-flash": 320.8e9,
 }
 
 
