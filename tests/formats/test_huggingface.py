@@ -30,6 +30,16 @@ POOLS = {
     "architectures": ["Glm5NextTextModel"],
     "layer_types": ["linear_attention", "deepseek_sparse_attention"],
 }
+NGRAMS = {
+    "model_type": "qwen4_exp_text",
+    "architectures": ["Qwen4ExpForCausalLM"],
+    "layer_types": ["linear_attention", "full_attention"],
+    "indexer_n_heads": 2,
+    "indexer_kv_heads": 1,
+    "indexer_head_dim": 16,
+    "indexer_budget": 32,
+    "indexer_compress_ratio": 4,
+}
 ENTRIES = {"model_type": "deepseek_v4", "architectures": ["DeepseekV4ForCausalLM"], "o_groups": 2}
 
 
@@ -330,6 +340,18 @@ def test_the_original_bert_format_names_no_type():
         ({**POOLS, "qk_rope_head_dim": 64}, "CONFIG_FIELD_UNSUPPORTED", "/qk_rope_head_dim"),
         ({**POOLS, "index_topk_freq": 4}, "CONFIG_FIELD_UNSUPPORTED", "/index_topk_freq"),
         ({**POOLS, "q_lora_rank": None}, "CONFIG_FIELD_INVALID", "/q_lora_rank"),
+        ({**NGRAMS, "indexer_n_heads": None}, "CONFIG_FIELD_MISSING", "/indexer_n_heads"),
+        ({**NGRAMS, "indexer_kv_heads": 2}, "CONFIG_FIELD_UNSUPPORTED", "/indexer_kv_heads"),
+        ({**NGRAMS, "indexer_compress_ratio": 5}, "CONFIG_FIELD_INVALID", "/indexer_compress_ratio"),
+        ({**NGRAMS, "ple_layer_ids": [2]}, "CONFIG_FIELD_INVALID", "/ple_layer_ids"),
+        ({**NGRAMS, "ple_layer_ids": [0]}, "CONFIG_FIELD_INVALID", "/ple_layer_ids"),
+        ({**NGRAMS, "ple_layer_ids": [1], "ngram_size": 1}, "CONFIG_FIELD_INVALID", "/heads_per_ngram"),
+        (
+            {**NGRAMS, "ple_layer_ids": [1], "heads_per_ngram": 600},
+            "CONFIG_FIELD_INVALID",
+            "/heads_per_ngram",
+        ),
+        ({**NGRAMS, "ple_layer_ids": [1], "heads_per_ngram": 3}, "CONFIG_FIELD_INVALID", "/heads_per_ngram"),
         (
             {
                 "model_type": "zamba",

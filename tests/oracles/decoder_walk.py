@@ -215,6 +215,15 @@ def special(model_type: str, config: dict, choose: random.Random) -> None:  # no
             config |= {"linear_num_heads": 4, "linear_head_dim": 10}
             if choose.random() < 0.5:
                 config["linear_attn_config"] = {"head_dim": 12, "num_heads": 2, "short_conv_kernel_size": 2}
+        case "qwen4_exp_text":
+            words = choose.choices(["linear_attention", "full_attention"], k=depth)
+            linear = [place + 1 for place, word in enumerate(words) if word == "linear_attention"]
+            config |= {"layer_types": words, "ple_layer_ids": linear[: choose.randint(0, 3)]}
+            config |= {"head_dim": 16, "indexer_head_dim": 16, "indexer_kv_heads": 1, "indexer_n_heads": 3}
+            config |= {"indexer_budget": 32, "indexer_compress_ratio": choose.choice([1, 4])}
+            config |= {"hc_count": choose.choice([2, 4]), "hc_lowrank": 12, "eos_token_id": 1}
+            config |= {"heads_per_ngram": 2, "ngram_size": choose.choice([2, 3]), "ngram_vocab_size_base": 50}
+            config["ple_embed_dim"] = choose.choice([None, 24])
         case "minimax_m3_vl_text":
             config["layer_types"] = choose.choices(["full_attention", "minimax_m3_sparse"], k=depth)
             config["mlp_layer_types"] = choose.choices(["dense", "sparse"], k=depth)

@@ -821,6 +821,51 @@ FAMILIES |= {
             ],
         },
     ),
+    "qwen4_exp": Choices(
+        "Qwen4Exp",
+        SEEING,
+        {
+            "text_config": [
+                {
+                    **SPOKEN_TEXT,
+                    "model_type": ["qwen4_exp_text"],
+                    "num_hidden_layers": [4, 6],
+                    "head_dim": [16],
+                    "num_experts": [5],
+                    "num_experts_per_tok": [2],
+                    "moe_intermediate_size": [24],
+                    "shared_expert_intermediate_size": [20],
+                    "linear_num_key_heads": [2],
+                    "linear_num_value_heads": [4],
+                    "linear_key_head_dim": [8],
+                    "linear_value_head_dim": [8],
+                    "hc_lowrank": [12],
+                    "indexer_n_heads": [2],
+                    "indexer_kv_heads": [1],
+                    "indexer_head_dim": [16],
+                    "indexer_budget": [32],
+                    "indexer_compress_ratio": [4],
+                    "ple_layer_ids": [[], [2]],
+                    "heads_per_ngram": [2, 4],
+                    "ngram_vocab_size_base": [40],
+                    "make_ngram_vocab_size_divisible_by": [8],
+                    "eos_token_id": [1],
+                }
+            ],
+            "vision_config": [
+                {
+                    "model_type": ["qwen4_exp_vision"],
+                    "depth": [2, 3],
+                    "hidden_size": [32, 64],
+                    "num_heads": [4],
+                    "intermediate_size": [50],
+                    "out_hidden_size": [48],
+                    "patch_size": [14],
+                    "num_position_embeddings": [16],
+                }
+            ],
+        },
+    ),
 }
 
 

@@ -412,6 +412,17 @@ class TestPooledScorer:
         sizes = {tensor.name: tensor.size for tensor in self.POOLED.list_tensors()}
         assert (sizes["index_pool_gate"], sizes["index_pool_positions"]) == (4096 * 128, 4 * 128)
 
+    def test_averaged_keys_have_no_gate(self):
+        """Qwen3.8-Flash-Next: 2 heads of 256, and a key of 128 for four tokens."""
+        layer = attention(hidden_size=2560, query_heads=24, key_value_heads=2, head_size=256)
+        scorer = {"index_heads": 4, "index_head_size": 128, "index_tokens": 2048}
+        profile = decoder(((replace(layer, index_pool=4, **scorer),), 12), hidden=2560)
+        assert key_value_bytes(profile, 1000.0, BF16) == 12 * (1024 + 128 / 4) * 2 * 1000 + 12 * 4 * 128 * 2
+        tokens, workload = 100_000, served(input_tokens=99_999.0, output_tokens=2.0)
+        flops = build_decode_iteration(profile, workload, Parallelism(), 1.0).flops
+        scores = 12 * (4 * 24 * 256 * 2048 + 2 * 4 * 128 * tokens / 4)
+        assert flops - profile.matmul_flops_per_token == pytest.approx(scores)
+
     def test_no_position_is_written_where_no_part_of_a_head_rotates(self):
         of_plain, of_rotated = (
             {each.name for each in block_templates(LayerBlock(layers=(layer,)), KernelChoice())}
@@ -421,9 +432,10 @@ class TestPooledScorer:
         assert "compression" in of_plain - of_rotated
 
     def test_pools_without_a_scorer_are_refused(self):
-        with pytest.raises(PlanningError) as caught:
-            list(replace(self.PLAIN, index_pool=4).list_tensors())
-        assert caught.value.code == "SCORER_INCOMPLETE"
+        for layer in (self.PLAIN, attention()):
+            with pytest.raises(PlanningError) as caught:
+                list(replace(layer, index_pool=4).list_tensors())
+            assert caught.value.code == "SCORER_INCOMPLETE"
 
 
 class TestFlops:

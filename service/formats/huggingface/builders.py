@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from service.formats.huggingface import mixers, patterns
+from service.formats.huggingface import mixers, ngrams, patterns
 from service.formats.huggingface.decoders import (
     AttentionOptions,
     DecoderFamily,
@@ -68,6 +68,13 @@ def build_hyper_connected(reader: ConfigReader, suffix: str, family: DecoderFami
     joined = Linear(input_size=streams * hidden, output_size=streams, bias=True)
     layers = (*blocks, joined, LearnedVectors(purpose="scale", rows=1, size=1), norm)
     return assemble_architecture(reader, suffix, family, layers, hidden)
+
+
+def build_ngram_decoder(reader: ConfigReader, suffix: str, family: DecoderFamily) -> Architecture:
+    """Qwen3.8-Flash-Next: tables of n-grams in front, and behind a mixture of the streams for a norm."""
+    behind = ngrams.build_gated_residual(reader, family, "", injects=False)
+    layers = (*ngrams.build_ngram_tables(reader), *build_layers(reader, family), *behind)
+    return assemble_architecture(reader, suffix, family, layers, reader.read_size("hidden_size"))
 
 
 def build_gemma_4(reader: ConfigReader, suffix: str) -> Architecture:

@@ -11,7 +11,7 @@ from functools import partial
 from importlib.resources import files
 from typing import Any
 
-from service.formats.huggingface import builders, mixers, patterns, published
+from service.formats.huggingface import builders, mixers, ngrams, patterns, published
 from service.formats.huggingface.decoders import (
     SPELLINGS,
     AttentionOptions,
@@ -379,6 +379,19 @@ DECODERS: Mapping[str, DecoderFamily] = {
         kinds=build_periodic_kinds("full_attention_interval", 4, "linear"),
         experts=ExpertLayout(shared_size="shared_expert_intermediate_size", shared_gate=True),
     ),
+    "qwen4_exp_text": DecoderFamily(
+        heads=_QWEN_NEXT,
+        kinds=ngrams.list_ngram_kinds,
+        block="hyper mixer hyper ffn",
+        blocks={"linear ngram": "ngram hyper mixer hyper ffn"},
+        final_norm=False,
+        experts=ExpertLayout(shared_size="shared_expert_intermediate_size", shared_gate=True),
+        parts={
+            "hyper": ngrams.build_gated_residual,
+            "mixer": mixers.build_averaging_attention,
+            "ngram": ngrams.build_ngram_injection,
+        },
+    ),
     "olmoe": DecoderFamily(heads=_WHOLE, experts=ExpertLayout(inner="intermediate_size")),
     "flex_olmo": DecoderFamily(heads=_WHOLE, block=BEHIND, experts=ExpertLayout(inner="intermediate_size")),
     "olmo_hybrid": DecoderFamily(
@@ -693,6 +706,7 @@ BUILDERS: Mapping[str, ArchitectureBuilder] = {
     "kimi_linear": partial(builders.build_kimi_linear, family=DECODERS["kimi_linear"]),
     "deepseek_v4": partial(builders.build_hyper_connected, family=DECODERS["deepseek_v4"]),
     "hy_v4": partial(builders.build_hyper_connected, family=DECODERS["hy_v4"]),
+    "qwen4_exp_text": partial(builders.build_ngram_decoder, family=DECODERS["qwen4_exp_text"]),
     "gemma3n_text": builders.build_gemma_3n,
     "gemma4_text": builders.build_gemma_4,
     "gemma4_unified_text": builders.build_gemma_4,
@@ -732,7 +746,6 @@ NOT_IMPORTED: Mapping[str, str] = {
     "inkling_text": "convolved keys and values, and relative positions projected from each token",
     "jetmoe": "experts inside attention",
     "longcat_flash": "experts that compute nothing, for which its class makes gates that no checkpoint has",
-    "qwen4_exp_text": "hyper-connections and tables of n-grams",
     "rwkv": "time mixing without attention",
     "xlstm": "a matrix memory with input and forget gates",
     "zaya": "attention in a compressed space with convolutions, and routers of several layers",

@@ -118,6 +118,33 @@ def build_block_scored_attention(reader: ConfigReader, family: DecoderFamily, ki
     )
 
 
+def build_averaging_attention(reader: ConfigReader, family: DecoderFamily, kind: str) -> Layers:
+    """Qwen3.8-Flash-Next: linear layers, and attention by heads over pools of tokens that a scorer picks."""
+    if kind.startswith("linear"):
+        return build_gated_delta(reader, family, kind)
+    (plain,) = build_attention(reader, family, "full")
+    if reader.read_size("indexer_kv_heads") != 1:
+        raise PlanningError(
+            "CONFIG_FIELD_UNSUPPORTED", "/indexer_kv_heads", "only known where the scorer has one key"
+        )
+    tokens, pool = reader.read_size("indexer_budget"), reader.read_size("indexer_compress_ratio")
+    if tokens % pool:
+        raise build_invalid_error(
+            "indexer_compress_ratio", "indexer_compress_ratio does not divide indexer_budget"
+        )
+    if not isinstance(plain, Attention):
+        return (plain,)
+    return (
+        replace(
+            plain,
+            index_heads=reader.read_size("indexer_n_heads"),
+            index_head_size=reader.read_size("indexer_head_dim"),
+            index_tokens=tokens,
+            index_pool=pool,
+        ),
+    )
+
+
 def build_compressed_attention(reader: ConfigReader, family: DecoderFamily, kind: str) -> Layers:
     """Attention of DeepSeek-V4: a window, and entries for several tokens, or those that a scorer picks."""
     del family

@@ -1065,10 +1065,15 @@ export interface AttentionLayer {
      * read.
      */
     index_heads?: number;
-    /** Width of the heads of the scorer, and of the one key that it keeps for each token. */
+    /** Width of the heads of the scorer, and of the one key that it keeps for each token or pool. */
     index_head_size?: number;
     /** Number of tokens that the scorer picks for each query, by blocks or one by one. */
     index_tokens?: number;
+    /**
+     * Number of tokens whose keys the scorer averages into one; absent where each token has a key of its
+     * own.
+     */
+    index_pool?: number;
     /** Number of times that the layer stands in a row. */
     count?: number;
 }

@@ -62,6 +62,7 @@ FAMILIES: Mapping[str, ModelFamily] = {
     "qwen3_vl_moe": _build_family("Qwen3VLMoe", partial(build_qwen3_vl, text="qwen3_vl_moe_text")),
     "qwen3_5": _build_family("Qwen3_5", partial(build_qwen3_vl, text="qwen3_5_text", deep=())),
     "qwen3_5_moe": _build_family("Qwen3_5Moe", partial(build_qwen3_vl, text="qwen3_5_moe_text", deep=())),
+    "qwen4_exp": _build_family("Qwen4Exp", partial(build_qwen3_vl, text="qwen4_exp_text", deep=())),
     "kimi_k25": ModelFamily(
         "Kimi",
         build_kimi_vl,
@@ -89,6 +90,5 @@ NOT_IMPORTED: Mapping[str, str] = {
     "gemma3n": "a vision tower of another library (MobileNet); its text_config is read on its own",
     "qwen2_5_omni": "a talker and a vocoder beside the model that reads",
     "qwen3_omni_moe": "a talker and a vocoder beside the model that reads",
-    "qwen4_exp": "hyper-connections and tables of n-grams",
 }
 """Types of models that see or hear and are asked for, with what keeps them from being read."""

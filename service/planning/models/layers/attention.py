@@ -8,6 +8,12 @@ from service.planning.errors import PlanningError
 from service.planning.models.layers.tensors import LayerTensor, TensorSplit, build_matrix, build_vectors
 
 
+def _check_pool(layer: "Attention | LatentAttention") -> None:
+    if layer.index_pool and not (layer.index_heads and layer.index_head_size and layer.index_tokens):
+        detail = "a scorer of pools needs index_heads, index_head_size and index_tokens"
+        raise PlanningError("SCORER_INCOMPLETE", "/index_heads", detail)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attention:
     """Multi-head, multi-query or grouped-query attention, by the number of key-value heads."""
@@ -61,13 +67,22 @@ class Attention:
     """Number of heads of the scorer that picks tokens (sparse attention); absent where every token is
     read."""
     index_head_size: int | None = None
-    """Width of the heads of the scorer, and of the one key that it keeps for each token."""
+    """Width of the heads of the scorer, and of the one key that it keeps for each token or pool."""
     index_tokens: int | None = None
     """Number of tokens that the scorer picks for each query, by blocks or one by one."""
+    index_pool: int | None = None
+    """Number of tokens whose keys the scorer averages into one; absent where each token has a key of its
+    own."""
     count: int = 1
 
+    @property
+    def index_share(self) -> float:
+        """Number of keys of the scorer for each token."""
+        return 1.0 / (self.index_pool or 1)
+
     def list_tensors(self) -> Iterator[LayerTensor]:
-        """Projections, their biases and norms, sinks and gate."""
+        """Projections, their biases and norms, sinks, gate and scorer."""
+        _check_pool(self)
         query = self.query_heads * self.head_size
         value_size = self.value_head_size or self.head_size
         gathered = self.query_heads * value_size
@@ -181,9 +196,7 @@ class LatentAttention:
         yield from self._list_scorer_tensors()
 
     def _list_scorer_tensors(self) -> Iterator[LayerTensor]:
-        if self.index_pool and not (self.index_heads and self.index_head_size and self.index_tokens):
-            detail = "a scorer of pools needs index_heads, index_head_size and index_tokens"
-            raise PlanningError("SCORER_INCOMPLETE", "/index_heads", detail)
+        _check_pool(self)
         if self.index_heads is None or self.index_head_size is None:
             return
         source = self.query_rank or self.hidden_size

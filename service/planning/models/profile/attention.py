@@ -5,7 +5,7 @@ elements that it stores per token, and those that it stores per sequence whateve
 per multiplication and addition, as PyTorch counts them for the plain formulas.
 
 - attention: scores and weighted sum, 4 q d per token and token of context; two vectors a key-value head, and
-  the key of a scorer where one picks the tokens.
+  the key of a scorer where one picks the tokens, for each token or for each pool of them (Qwen3.8 2026).
   Keys and values of an earlier layer that are read again are cached there.
 - latent attention (DeepSeek-V2 2024, section 2.1): keys are rebuilt with their rotary part, so a score
   costs 2 (nope + rope) and a weighted sum 2 v a head; the cache is one compressed vector and one rotary key
@@ -86,7 +86,7 @@ _WIDE_ELEMENTS = 2.0
 def _list_work(layer: object, count: int, *, generates: bool) -> Iterator[AttentionWork]:
     match layer:
         case Attention():
-            yield _build_head_work(layer, count, generates=generates)
+            yield from _list_head_work(layer, count, generates=generates)
         case LatentAttention():
             yield from _list_latent_work(layer, count, generates=generates)
         case CompressedAttention():
@@ -113,7 +113,7 @@ def _list_work(layer: object, count: int, *, generates: bool) -> Iterator[Attent
             pass
 
 
-def _build_head_work(layer: Attention, count: int, *, generates: bool) -> AttentionWork:
+def _list_head_work(layer: Attention, count: int, *, generates: bool) -> Iterator[AttentionWork]:
     cross = layer.cross_size is not None
     causal = layer.causal and not cross
     sizes = layer.head_size + (layer.value_head_size or layer.head_size)
@@ -128,7 +128,9 @@ def _build_head_work(layer: Attention, count: int, *, generates: bool) -> Attent
         caches=(causal or cross) and generates and layer.key_value != "shared",
         cross=cross,
     )
-    return _add_scorer(work, layer)
+    yield _add_scorer(work, layer)
+    if layer.index_pool is not None:
+        yield _build_open_pool(work, layer.index_head_size or 0, layer.index_pool, layer.head_size)
 
 
 def _list_latent_work(layer: LatentAttention, count: int, *, generates: bool) -> Iterator[AttentionWork]:
@@ -148,23 +150,32 @@ def _list_latent_work(layer: LatentAttention, count: int, *, generates: bool) ->
         decode_score_flops=2.0 * layer.query_heads * absorbed,
         vectors=1,
     )
-    yield _add_scorer(work, layer, layer.index_share)
-    if layer.index_pool is None:
-        return
-    yield work._replace(
+    yield _add_scorer(work, layer)
+    if layer.index_pool is not None:
+        # Key and gate.
+        kept = 2.0 * (layer.index_head_size or 0)
+        yield _build_open_pool(work, kept, layer.index_pool, layer.key_value_rank)
+
+
+def _build_open_pool(work: AttentionWork, elements: float, tokens: int, head_size: int) -> AttentionWork:
+    """Returns the elements that a scorer keeps of each of the ``tokens`` whose pool is not complete."""
+    return work._replace(
         score_flops=0.0,
-        window_tokens=float(layer.index_pool),
-        whole_cache_elements=2.0 * (layer.index_head_size or 0),
+        key_value_heads=0,
+        key_value_head_elements=0,
+        window_tokens=float(tokens),
+        whole_cache_elements=elements,
         decode_score_flops=0.0,
         attended_tokens=0.0,
+        vectors=1.0,
         joined=True,
         bounded=True,
-        head_size=layer.key_value_rank,
+        head_size=head_size,
     )
 
 
-def _add_scorer(work: AttentionWork, layer: Attention | LatentAttention, share: float = 1.0) -> AttentionWork:
-    key = (layer.index_head_size or 0) * share
+def _add_scorer(work: AttentionWork, layer: Attention | LatentAttention) -> AttentionWork:
+    key = (layer.index_head_size or 0) * layer.index_share
     return work._replace(
         whole_cache_elements=work.whole_cache_elements + key,
         attended_tokens=float(layer.index_tokens or "inf"),

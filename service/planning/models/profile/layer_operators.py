@@ -399,6 +399,9 @@ def _(layer: Attention, choice: KernelChoice) -> Iterator[OperatorTemplate]:
         )
     if layer.output_norm:
         yield StreamedTemplate("norm", *_split_traffic(_compute_norm_traffic(result, "rms", choice)))
+    if layer.index_pool is not None:
+        pooled = MovedElements(whole=2.0 * (layer.index_head_size or 0), kernels=1)
+        yield StreamedTemplate("compression", pooled, pooled)
     if choice.rotary and layer.causal and not cross:
         yield _build_rotary(query + heads * layer.head_size, choice.fusion)
     yield AttentionTemplate(
@@ -412,7 +415,7 @@ def _(layer: Attention, choice: KernelChoice) -> Iterator[OperatorTemplate]:
         float(layer.index_tokens or "inf"),
         choice.flash,
         choice.fused,
-        index_flops=2.0 * (layer.index_heads or 0) * (layer.index_head_size or 0),
+        index_flops=2.0 * (layer.index_heads or 0) * (layer.index_head_size or 0) * layer.index_share,
         fusion=choice.fusion,
         dropout=layer.dropout and not choice.serves,
         cross=cross,

@@ -1431,10 +1431,15 @@ class AttentionLayer(TypedDict):
     """
 
     index_head_size: NotRequired[int]
-    """Width of the heads of the scorer, and of the one key that it keeps for each token."""
+    """Width of the heads of the scorer, and of the one key that it keeps for each token or pool."""
 
     index_tokens: NotRequired[int]
     """Number of tokens that the scorer picks for each query, by blocks or one by one."""
+
+    index_pool: NotRequired[int]
+    """Number of tokens whose keys the scorer averages into one; absent where each token has a key of its
+    own.
+    """
 
     count: NotRequired[int]
     """Number of times that the layer stands in a row."""
