@@ -101,6 +101,11 @@ def known_to_transformers(config: dict) -> dict | None:
     match config.get("model_type"):
         case "kimi_k2":
             return {**config, "model_type": "deepseek_v3"}
+        case "qwen4_exp":
+            # Members without a shape that its class asks for.
+            turned = {"rope_type": "default", "rope_theta": 1e7, "partial_rotary_factor": 0.25}
+            text = {**config["text_config"], "rope_parameters": turned, "eos_token_id": 248_044}
+            return {**config, "text_config": text}
         case "internlm":
             return {
                 **config,
