@@ -32,7 +32,7 @@ _LISTENING = "0A"
 
 
 class PairOutcome(NamedTuple):
-    """What became of a server and its client."""
+    """Result of a server and its client."""
 
     printed: str
     """Output of the client."""

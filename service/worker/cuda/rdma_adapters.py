@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 from service.worker.benchmark import Unsupported
 
 SYSTEM = Path("/sys")
-"""Where the kernel describes devices, documented under Documentation/ABI/stable/sysfs-class-infiniband."""
+"""Description of devices by the kernel, documented under Documentation/ABI/stable/sysfs-class-infiniband."""
 _ACTIVE = "4: ACTIVE"
 _RATE = re.compile(r"(\d+(?:\.\d+)?) Gb/sec")
 
