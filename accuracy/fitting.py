@@ -11,6 +11,7 @@ import json
 import math
 import multiprocessing
 import os
+import statistics
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -116,7 +117,8 @@ def constants_of(
         served = frozenset(document.get("metrics", metrics)) - {"fits"}
         low, high = _range(document)
         exact = bool(path) and str(path[-1]).endswith(OF_EXACT_FORMULA)
-        if "value" in document and served and low < high and not exact:
+        given = exact or document.get("pooled", False)
+        if "value" in document and served and low < high and not given:
             prior = document["prior"] if "prior" in document else document["value"]
             software = str(path[-1]).split("/")[1] if path and "/" in str(path[-1]) else ""
             software = software.replace("-", "_").replace(".", "_")
@@ -156,7 +158,19 @@ def with_values(document: Document, constants: Sequence[FitConstant], values: Se
         entry = _entry(changed, constant.path)
         entry["prior"] = constant.prior
         entry["value"] = rounded(value)
+    _pool(changed.get("calibration", {}).get("steps", {}))
     return changed
+
+
+def _pool(steps: Document) -> None:
+    """Sets constants that are ``pooled`` to the median of those of frameworks.
+
+    The rows without a framework are few and odd, while a run that names none is like one of any framework.
+    """
+    for name, entry in steps.items():
+        if entry.get("pooled"):
+            named = [each["value"] for other, each in steps.items() if other.startswith(f"{name}/")]
+            entry["value"] = rounded(statistics.median(named))
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 import copy
 import json
+import statistics
 from dataclasses import replace
 from functools import reduce
 from itertools import islice
@@ -25,6 +26,7 @@ from accuracy.fitting import (
     fit,
     held_out,
     problem_of,
+    with_fitted,
     with_values,
 )
 from accuracy.folds import FOLDS, committed_split, deal, fold_of, group_of
@@ -219,9 +221,21 @@ def test_a_habit_of_software_names_it():
 
 def test_a_constant_that_was_fitted_and_is_gone_is_not_judged_in_sample():
     document = copy.deepcopy(load_shipped_document())
-    del document["calibration"]["steps"]["lost_share"]
-    with pytest.raises(ValueError, match="lost_share"):
+    del document["calibration"]["steps"]["gather_overlap"]
+    with pytest.raises(ValueError, match="gather_overlap"):
         held_out(document, 0)
+
+
+def test_a_pooled_constant_is_the_median_of_those_of_frameworks():
+    document = copy.deepcopy(load_shipped_document())
+    steps = document["calibration"]["steps"]
+    assert "calibration.steps.lost_share" not in {constant.name for constant in constants_of(document)}
+    own = {name: entry["value"] for name, entry in steps.items() if name.startswith("lost_share/")}
+    assert steps["lost_share"]["value"] == statistics.median(own.values())
+    highest = max(own, key=own.get)
+    changed = with_fitted(document, {f"calibration.steps.{highest}": 0.0})
+    lower = sorted({**own, highest: 0.0}.values())
+    assert changed["calibration"]["steps"]["lost_share"]["value"] == lower[len(lower) // 2]
 
 
 def test_the_command_writes_values_that_say_where_they_came_from(commanded):
