@@ -95,9 +95,9 @@ def test_without_the_set_the_answer_is_the_former_one(snapshot):
 
 
 def test_a_device_of_a_generation_without_rows_is_surer_once_it_is_measured(snapshot):
-    asked = served("l4")
+    asked = served("mi250x")
     before = throughput(snapshot, asked)
-    known = throughput(snapshot, asked, a_set(snapshot, "l4"))
+    known = throughput(snapshot, asked, a_set(snapshot, "mi250x"))
     assert before[TPOT]["basis"] == "datasheet"
     assert known[TPOT]["basis"] == "calibrated_sku"
     assert width(known[TPOT]) < width(before[TPOT])

@@ -1,13 +1,15 @@
 """Limits that a plan fills where its question leaves them open: headroom and service levels."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from service.plans.space import KeptConfiguration, SearchOutcome
 from service.plans.stored import parse_outcome, to_document
-from tests.asking import codes, usd
+from service.resolve.catalog import KnownLinks
+from tests.asking import codes, shipped, usd
 from tests.plans.asking import TRAINING, planned
 
 HEADROOM = "/constraints/headroom_share"
@@ -156,7 +158,11 @@ class TestServiceLevels:
 class TestWholeCatalog:
     """Questions as people ask them, over the offers of the catalog."""
 
-    def test_offers_whose_links_are_unknown_are_left_out_and_no_refusal(self):
+    def test_offers_whose_links_are_unknown_are_left_out_and_no_refusal(self, monkeypatch):
+        known = shipped()
+        unjoined = replace(known.accelerators["inferentia2"], links=KnownLinks(), systems=())
+        catalog = replace(known, accelerators={**known.accelerators, "inferentia2": unjoined})
+        monkeypatch.setattr("tests.plans.asking.shipped", lambda: catalog)
         question = {**SERVICE, "rented": [], "search": {"accelerators": ["inferentia2", "mi300x"]}}
         answer = planned(question)
         assert {row["accelerator_id"] for row in answer["rows"]} == {"mi300x"}

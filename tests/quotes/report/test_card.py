@@ -28,11 +28,14 @@ def test_a_week_has_no_month():
 
 
 def test_an_idle_service_is_told_with_what_would_do():
-    card = rows(quoted(WIDE, "cost"))
+    quote = quoted(WIDE, "cost")
+    card = rows(quote)
     assert card["Capacity used"].tone == "warn-text"
     assert card["Capacity used"].value == "8%"
-    assert "3 of 38.26 requests per second" in card["Capacity used"].remark
-    assert "of the 16 devices serve the same load" in card["Cheapest alternative"].remark
+    assert "3 of 37.62 requests per second" in card["Capacity used"].remark
+    fewer = [each["detail"] for each in quote["alternatives"] if each["kind"] == "fewer_devices"]
+    assert fewer == ["4 of the 16 devices serve the same load"]
+    assert "Amazon Bedrock sells the tokens" in card["Cheapest alternative"].remark
     assert card["Devices"].remark == "from Crusoe"
 
 
