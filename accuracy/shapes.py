@@ -20,6 +20,9 @@ ModelReference = Mapping[str, Any]
 SWEPT = re.compile(r"bloom-proto-")
 """Ids that stand for several shapes: the row's own counts are used."""
 
+_PROXY = re.compile(r"(?P<model>.+)-proxy-l(?P<layers>\d+)")
+"""Id of a model that was cut to its first layers. The row states the parameters of the whole model."""
+
 MOST_ALTERNATIVES = 4
 _HEAD_SIZES = (128, 64, 256, 80, 96)
 _ROUNDING = 256
@@ -181,8 +184,24 @@ def _alternatives(row: MeasuredRow) -> list[_DecoderShape]:
     return (within or sorted(shapes, key=lambda shape: off[shape])[:1])[:MOST_ALTERNATIVES]
 
 
+def _first_layers(architecture: Mapping[str, Any], count: int) -> dict[str, Any]:
+    """Returns the architecture with its first ``count`` blocks alone."""
+    layers = []
+    for layer in architecture["layers"]:
+        if layer["kind"] != "block":
+            layers.append(layer)
+        elif kept := min(layer["count"], count):
+            layers.append({**layer, "count": kept})
+            count -= kept
+    return {**architecture, "layers": layers}
+
+
 def model_references(row: MeasuredRow, known: Mapping[str, Any]) -> list[ModelReference]:
     """Returns references of the row's model, the likeliest first, or none if its shape is unknown."""
+    proxy = _PROXY.fullmatch(row.model_id)
+    if proxy and proxy["model"] in known:
+        architecture = _first_layers(known[proxy["model"]].architecture, int(proxy["layers"]))
+        return [{"source": "architecture", "architecture": architecture}]
     name = row.model_id if row.model_id in known else BACKBONES.get(row.model_id, row.model_id)
     if name in known and not SWEPT.match(name):
         return [{"source": "catalog", "id": name}]

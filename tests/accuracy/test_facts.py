@@ -12,6 +12,8 @@ from accuracy.scoring import ask, score_row
 from accuracy.shapes import model_references
 from service.estimates.service import ESTIMATES
 from service.evidence.snapshot import build_shipped_snapshot
+from service.planning.models.profile import build_profile
+from service.schemas.architectures import Architecture, to_planning
 from tests.accuracy.measured import SERVED, write
 
 CATALOG = build_shipped_snapshot()
@@ -200,6 +202,17 @@ def test_a_sweep_of_shapes_takes_the_row_s_own(row):
     known = {"bloom-proto-181b": object()}
     found = model_references(row(model_id="bloom-proto-181b", parameter_count=""), known)
     assert found[0]["source"] == "architecture"
+
+
+def test_a_proxy_has_the_first_layers_of_its_model(row):
+    """Grok-1 has 64 layers of eight experts. DeepSeek-V3 opens with three without experts."""
+    cells = {"layers": "2", "heads": "48", "parameter_count": "314000000000"}
+    grok = model_references(row(**cells, model_id="grok-1-proxy-l2"), CATALOG.models)[0]["architecture"]
+    assert [layer["count"] for layer in grok["layers"] if layer["kind"] == "block"] == [2]
+    profile = build_profile(to_planning(Architecture.model_validate(grok)))
+    assert profile.parameter_count == 10_645_297_152
+    deepseek = model_references(row(model_id="deepseek-v3-proxy-l7"), CATALOG.models)[0]["architecture"]
+    assert [layer["count"] for layer in deepseek["layers"] if layer["kind"] == "block"] == [3, 4]
 
 
 def test_a_published_vocabulary_stands_in_for_one_that_the_row_leaves_out(row):
