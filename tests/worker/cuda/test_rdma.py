@@ -18,6 +18,11 @@ from tests.worker.machines import FakeWatch, benchmark, task
 pytestmark = pytest.mark.enable_socket
 MIB = 2**20
 PROGRAM = Path(__file__).with_name("stand_in_perftest.py").read_text()
+INTERPRETER = f"""#!/bin/sh
+'''exec' "{sys.executable}" -S "$0" "$@"
+' '''
+"""
+"""Starts Python by the shell: the first line of a script takes no path with a space."""
 BANDWIDTH = """---------------------------------------------------------------------------------------
                     RDMA_Write BW Test
  Dual-port       : OFF          Device         : mlx5_1
@@ -48,7 +53,7 @@ class Node:
         self.behaves(built_with=["cuda", "dmabuf"], printed=BANDWIDTH)
         for name in ("ib_write_bw", "ib_read_bw", "ib_send_lat", "ib_write_lat"):
             program = self.programs / name
-            program.write_text(f"#!{sys.executable} -S\n{PROGRAM}")
+            program.write_text(INTERPRETER + PROGRAM)
             program.chmod(0o700)
 
     def _link(self, name, target):
