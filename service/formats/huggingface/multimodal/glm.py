@@ -46,7 +46,7 @@ def _build_tower(reader: ConfigReader) -> tuple[LayerBlock, ...]:
     """Patches, blocks, the merge, and a gated feed-forward as wide as the decoder."""
     hidden, out = reader.read_size("hidden_size"), reader.read_size("out_hidden_size")
     around = build_norm(hidden, "rms")
-    frames, factor = reader.read_size("temporal_patch_size"), reader.read_size("spatial_merge_size")
+    frames = reader.read_size("temporal_patch_size")
     channels, step = reader.read_size_or("in_channels", 3), read_side(reader, "patch_size") or 1
     stem = build_part(
         build_patch_embedding(channels, hidden, step, frames=frames, frame_stride=frames),
@@ -67,15 +67,21 @@ def _build_tower(reader: ConfigReader) -> tuple[LayerBlock, ...]:
         count=reader.read_depth("depth"),
         over=("image",),
     )
-    merger = build_part(
-        around,
+    return stem, block, _build_merger(reader, "intermediate_size")
+
+
+def _build_merger(reader: ConfigReader, inner: str) -> LayerBlock:
+    """Joins neighbouring patches into one of the decoder's width. ``inner`` is the field of the inner one."""
+    hidden, out = reader.read_size("hidden_size"), reader.read_size("out_hidden_size")
+    factor = reader.read_size("spatial_merge_size")
+    return build_part(
+        build_norm(hidden, "rms"),
         build_convolution(hidden, out, factor, stride=factor),
         build_linear(out, out, bias=False),
         build_norm(out),
-        build_mlp(out, reader.read_size("intermediate_size"), gated=True, bias=False),
+        build_mlp(out, reader.read_size(inner), gated=True, bias=False),
         over="image",
     )
-    return stem, block, merger
 
 
 def build_glm_v(reader: ConfigReader, suffix: str, *, text: str) -> Architecture:
@@ -87,9 +93,9 @@ def build_glm_v(reader: ConfigReader, suffix: str, *, text: str) -> Architecture
 
 def _build_flash_tower(reader: ConfigReader) -> tuple[LayerBlock, ...]:
     """Patches, blocks whose positions rotate, the merge, and a gated feed-forward of a width of its own."""
-    hidden, out = reader.read_size("hidden_size"), reader.read_size("out_hidden_size")
+    hidden = reader.read_size("hidden_size")
     around, bias = build_norm(hidden, "rms"), reader.read_flag("attention_bias", default=True)
-    frames, factor = reader.read_size("temporal_patch_size"), reader.read_size("spatial_merge_size")
+    frames = reader.read_size("temporal_patch_size")
     channels, step = reader.read_size_or("in_channels", 3), read_side(reader, "patch_size") or 1
     stem = build_part(
         build_patch_embedding(channels, hidden, step, frames=frames, frame_stride=frames), over="image"
@@ -106,15 +112,7 @@ def _build_flash_tower(reader: ConfigReader) -> tuple[LayerBlock, ...]:
     block = LayerBlock(
         layers=(around, attention, around, inner), count=reader.read_depth("depth"), over=("image",)
     )
-    merger = build_part(
-        around,
-        build_convolution(hidden, out, factor, stride=factor),
-        build_linear(out, out, bias=False),
-        build_norm(out),
-        build_mlp(out, reader.read_size("projection_intermediate_size"), gated=True, bias=False),
-        over="image",
-    )
-    return stem, block, merger
+    return stem, block, _build_merger(reader, "projection_intermediate_size")
 
 
 def build_glm5_next(reader: ConfigReader, suffix: str) -> Architecture:
