@@ -5,7 +5,8 @@ formats are those of the public configurations of submissions (closed/NVIDIA and
 2,048 requests a replica, an FP8 cache beside weights of 8 bits or fewer, and a replica on few devices.
 """
 
-from typing import Final, NamedTuple
+from collections.abc import Mapping
+from typing import Final, NamedTuple, TypeVar
 
 from accuracy.rows import MeasuredRow
 
@@ -60,13 +61,18 @@ _BYTES: Final = {"fp8": 1.0, "int8": 1.0, "fp4": 0.5625, "nvfp4": 0.5625, "mxfp4
 _MOST_WEIGHTS: Final = 0.55
 """Share of the memory of a replica that weights take at most, so that as much remains for the cache."""
 
+_REQUESTS: Final = (2048, 1024, 512, 256, 128, 64, 32)
+"""Requests of a replica: gpu_batch_size of the configurations, and fewer to keep to a limit."""
+
+_Value = TypeVar("_Value")
+
 
 def get_task(row: MeasuredRow) -> MlperfTask | None:
     """Returns the task of a row of MLPerf, or None for other sources and tasks."""
     return _TASKS.get(row.model_id) if row.source.startswith("MLPerf") else None
 
 
-def _find(row: MeasuredRow, known: dict[str, float] | dict[str, str]) -> float | str | None:
+def _find_by_accelerator(row: MeasuredRow, known: Mapping[str, _Value]) -> _Value | None:
     device = row.accelerator_id.removeprefix("?")
     return next((value for start, value in known.items() if device.startswith(start)), None)
 
@@ -75,10 +81,10 @@ def get_weights(row: MeasuredRow) -> str | None:
     """Returns the format of weights: the narrowest of the accelerator, FP8 if the division is open."""
     if not row.source.startswith("MLPerf"):
         return None
-    narrow = _find(row, _FOUR_BITS)
+    narrow = _find_by_accelerator(row, _FOUR_BITS)
     if narrow and not row.text.get("notes", "").startswith("open division"):
-        return str(narrow)
-    return "fp8" if _find(row, _GIGABYTES) else "fp16"
+        return narrow
+    return "fp8" if _find_by_accelerator(row, _GIGABYTES) else "fp16"
 
 
 def get_cache(row: MeasuredRow) -> str | None:
@@ -89,18 +95,14 @@ def get_cache(row: MeasuredRow) -> str | None:
 
 def count_devices(row: MeasuredRow, devices: int) -> int | None:
     """Returns the devices of a replica: the smallest power of two that holds weights and as large a cache."""
-    task, memory = get_task(row), _find(row, _GIGABYTES)
+    task, memory = get_task(row), _find_by_accelerator(row, _GIGABYTES)
     if task is None or memory is None:
         return None
     weights = task.parameters * _BYTES.get(row.precision.get("weights") or get_weights(row) or "", 2.0)
     count = 1
-    while weights > _MOST_WEIGHTS * float(memory) * 1e9 * count and 2 * count <= devices:
+    while weights > _MOST_WEIGHTS * memory * 1e9 * count and 2 * count <= devices:
         count *= 2
     return count
-
-
-_REQUESTS: Final = (2048, 1024, 512, 256, 128, 64, 32)
-"""Requests of a replica: gpu_batch_size of the configurations, and fewer to keep to a limit."""
 
 
 def get_token_seconds(row: MeasuredRow) -> float | None:
