@@ -24,9 +24,15 @@ def list_recipes(row: MeasuredRow) -> list[Recipe]:
 
 def list_readings(row: MeasuredRow) -> list[MeasuredRow]:
     """Returns the row under each of its recipes of serving, those without speculation first, or itself."""
-    serving = [recipe for recipe in list_recipes(row) if "decode" in recipe]
+    serving = [recipe for recipe in list_recipes(row) if _states_workers(recipe)]
     serving.sort(key=lambda recipe: bool(recipe.get("speculative")))
     return [_apply(row, recipe) for recipe in serving] or [row]
+
+
+def _states_workers(recipe: Recipe) -> bool:
+    """True if the recipe says of each side that it has how many workers of how many ranks."""
+    sides = [recipe[name] for name in ("prefill", "decode") if recipe.get(name)]
+    return "decode" in recipe and all(side.get("workers") and side.get("ranks") for side in sides)
 
 
 def _apply(row: MeasuredRow, recipe: Recipe) -> MeasuredRow:

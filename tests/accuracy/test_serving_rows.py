@@ -358,6 +358,12 @@ def test_recipes_give_the_workers_of_both_sides_and_the_speculation(served):
     assert narrow.disaggregated["decode"] == {"parallelism": {"tensor": 8, "data": 1}, "replicas": 3}
 
 
+@pytest.mark.parametrize("decode", [{"workers": 3}, {"workers": 3, "ranks": None}])
+def test_a_recipe_without_the_ranks_of_a_side_says_nothing_of_the_layout(served, decode):
+    row = served(engine="trtllm", recipe_json=json.dumps([{**RECIPES[1], "decode": decode}]))
+    assert recipes.list_readings(row) == [row]
+
+
 def test_recomputation_is_that_on_which_all_recipes_agree(served):
     def recomputed(*stated):
         return recipes.get_recomputation(served(recipe_json=json.dumps(stated)))
