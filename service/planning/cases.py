@@ -228,6 +228,8 @@ class ReplicaPool(NamedTuple):
     """Replicas that compute prompts, or replicas that generate; ``layout`` is that of one of them."""
 
     layout: Parallelism
+    profile: ModelProfile
+    """Model as one of them holds it."""
     cluster: Cluster
     """All devices of the pool."""
     device: DeviceConstants

@@ -34,7 +34,13 @@ from service.resolve.configuration import TrainingSite, choose_training
 from service.resolve.disaggregated import resolve_decode_layout, resolve_disaggregation
 from service.resolve.hardware import resolve_cluster
 from service.resolve.host import note_host
-from service.resolve.layout import check_serving, check_shapes, list_open_members, resolve_layout
+from service.resolve.layout import (
+    check_serving,
+    check_shapes,
+    list_open_members,
+    pad_served_model,
+    resolve_layout,
+)
 from service.resolve.load import resolve_levels, resolve_solver
 from service.resolve.model import ResolvedModel, resolve_model
 from service.resolve.open_serving import complete_service, fill_engine
@@ -257,6 +263,9 @@ def _resolve_site(
     if question.parallelism is not MISSING:
         layout = resolve_layout(question.parallelism, working)
         opened = list_open_members(question.parallelism, layout)
+        if isinstance(given, InferenceWorkloadInput):
+            device = working.accelerator if working else None
+            model = model._replace(profile=pad_served_model(model.profile, layout, device, notes))
         check_shapes(layout, model.profile)
         if working and layout.tensor > working.accelerators_per_node:
             notes.warn(
@@ -265,9 +274,10 @@ def _resolve_site(
                 f"tensor {layout.tensor} exceeds the {working.accelerators_per_node} accelerators of a node",
             )
     if isinstance(given, InferenceWorkloadInput) and given.disaggregated is not MISSING:
-        layout = resolve_decode_layout(
+        layout, profile = resolve_decode_layout(
             given.disaggregated, question.parallelism, model.profile, working, notes
         )
+        model = model._replace(profile=profile)
     return _ResolvedCluster(model, layout, cluster, working, catalog, notes, opened)
 
 

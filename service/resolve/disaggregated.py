@@ -1,45 +1,59 @@
 """Resolution of disaggregated serving, where prefill and decode have separate replicas."""
 
+from typing import NamedTuple
+
 from pydantic import MISSING
 
 from service.planning.cases import Disaggregation, InferenceCase, ReplicaPool
 from service.planning.errors import PlanningError
-from service.planning.hardware.cluster import Cluster
+from service.planning.hardware.cluster import Accelerator, Cluster
 from service.planning.models.profile import ModelProfile
 from service.planning.notes import AnswerNotes
 from service.planning.parallelism import Parallelism
 from service.resolve.calibrated import apply_calibrations
 from service.resolve.catalog import CatalogView
 from service.resolve.hardware import replace_accelerator, resolve_cluster, resolve_link
-from service.resolve.layout import check_serving, check_shapes, resolve_layout
+from service.resolve.layout import check_serving, check_shapes, pad_served_model, resolve_layout
 from service.schemas.disaggregated import DisaggregatedPoolInput, DisaggregationInput
 from service.schemas.references import ClusterInput, ParallelismInput
 
 POINTER = "/workload/disaggregated"
 
 
-def resolve_pool_layout(
-    pool: DisaggregatedPoolInput, profile: ModelProfile, notes: AnswerNotes, name: str
-) -> Parallelism:
-    """Returns the layout of one replica.
+class _PoolModel(NamedTuple):
+    """One replica of a pool, and the model as the replica holds it."""
+
+    layout: Parallelism
+    profile: ModelProfile
+
+
+def _resolve_pool_model(
+    pool: DisaggregatedPoolInput,
+    profile: ModelProfile,
+    accelerator: Accelerator | None,
+    notes: AnswerNotes,
+    name: str,
+) -> _PoolModel:
+    """Returns the layout of one replica, and the model with what its engine adds.
 
     Its data-parallel attention ranks equal the ranks that share its experts.
     """
     given = pool.parallelism
     ranks = given.expert if given.data is MISSING else given.data
-    pointer = f"{POINTER}/{name}/parallelism"
+    at = f"{POINTER}/{name}"
     if ranks != given.expert:
         detail = (
             f"data {ranks} of a replica differs from expert {given.expert}; give their number as replicas"
         )
-        raise PlanningError("PARALLELISM_MISMATCH", f"{pointer}/data", detail)
+        raise PlanningError("PARALLELISM_MISMATCH", f"{at}/parallelism/data", detail)
     try:
         layout = resolve_layout(given.model_copy(update={"data": ranks}), None)
-        check_shapes(layout, profile)
+        padded = pad_served_model(profile, layout, accelerator, notes, at)
+        check_shapes(layout, padded)
         check_serving(layout, notes)
     except PlanningError as error:
-        raise PlanningError(error.code, f"{POINTER}/{name}{error.pointer}", error.detail) from error
-    return layout
+        raise PlanningError(error.code, f"{at}{error.pointer}", error.detail) from error
+    return _PoolModel(layout, padded)
 
 
 def resolve_disaggregation(
@@ -74,8 +88,10 @@ def _resolve_pool(
     catalog: CatalogView,
     notes: AnswerNotes,
 ) -> ReplicaPool:
-    profile, workload = case.profile, case.workload
-    layout = resolve_pool_layout(given, profile, notes, name)
+    workload = case.workload
+    # The layout has been noted with that of all decode replicas.
+    held = _resolve_pool_model(given, case.profile, case.cluster.accelerator, AnswerNotes(), name)
+    layout = held.layout
     if given.accelerator is not MISSING:
         if given.accelerator != asked.accelerator:
             asked = replace_accelerator(asked, given.accelerator)
@@ -89,7 +105,7 @@ def _resolve_pool(
         workload = workload._replace(most_requests=requests)
     if tokens is not MISSING:
         workload = workload._replace(batched_tokens=tokens)
-    return ReplicaPool(layout, cluster, catalog.constants, workload, given.replicas)
+    return ReplicaPool(layout, held.profile, cluster, catalog.constants, workload, given.replicas)
 
 
 def resolve_decode_layout(
@@ -98,24 +114,26 @@ def resolve_decode_layout(
     profile: ModelProfile,
     cluster: Cluster | None,
     notes: AnswerNotes,
-) -> Parallelism:
-    """Returns the layout of all decode replicas, which hold the caches.
+) -> tuple[Parallelism, ModelProfile]:
+    """Returns the layout of all decode replicas, which hold the caches, and the model as they hold it.
 
     Raises :class:`PlanningError` if the devices of both pools do not add up to those of the cluster.
     """
     if parallelism is not MISSING:
         detail = "disaggregated prefill and decode pools have their own parallelism: leave this member out"
         raise PlanningError("PARALLELISM_MISMATCH", "/parallelism", detail)
-    layouts = {
-        name: resolve_pool_layout(getattr(given, name), profile, notes, name)
+    accelerator = cluster.accelerator if cluster else None
+    held = {
+        name: _resolve_pool_model(getattr(given, name), profile, accelerator, notes, name)
         for name in ("prefill", "decode")
     }
-    counts = {name: layout.devices * getattr(given, name).replicas for name, layout in layouts.items()}
+    counts = {name: pool.layout.devices * getattr(given, name).replicas for name, pool in held.items()}
     if cluster and sum(counts.values()) != cluster.accelerator_count:
         detail = (
             f"prefill has {counts['prefill']} devices and decode {counts['decode']}, "
             f"the cluster {cluster.accelerator_count}"
         )
         raise PlanningError("PARALLELISM_MISMATCH", POINTER, detail)
-    decode = layouts["decode"]
-    return decode._replace(data=decode.data * given.decode.replicas)
+    decode = held["decode"]
+    layout = decode.layout._replace(data=decode.layout.data * given.decode.replicas)
+    return layout, decode.profile

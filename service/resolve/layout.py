@@ -1,11 +1,12 @@
 """Resolution of the layout of a question, checked against cluster and model."""
 
-from typing import Final
+from typing import Final, NamedTuple
 
 from pydantic import MISSING
 
 from service.planning.errors import PlanningError
-from service.planning.hardware.cluster import Cluster
+from service.planning.hardware.cluster import Accelerator, Cluster
+from service.planning.models.padding import choose_padding, pad_profile
 from service.planning.models.profile import ModelProfile
 from service.planning.notes import AnswerNotes
 from service.planning.parallelism import Parallelism, PipelineSchedule, Sharding, check_layout
@@ -90,6 +91,51 @@ def list_open_members(given: ParallelismInput, layout: Parallelism) -> frozenset
         "overlap_expert_communication": layout.expert > 1,
     }
     return frozenset(name for name in unstated if meant[name])
+
+
+def pad_served_model(
+    profile: ModelProfile,
+    layout: Parallelism,
+    accelerator: Accelerator | None,
+    notes: AnswerNotes,
+    at: str = "",
+) -> ModelProfile:
+    """Returns the model as its engine lays it out, and warns of heads and experts that it adds.
+
+    ``at`` is the pointer of the layout's parent.
+    """
+    padding = choose_padding(layout, accelerator.generation if accelerator else None)
+    padded = pad_profile(profile, padding)
+    experts = profile.expert_count
+    if padded.expert_count > experts:
+        held = padded.expert_count // padding.expert_devices
+        detail = (
+            f"{padded.expert_count - experts} redundant experts beside the {experts} of the model make "
+            f"{held} on each of {padding.expert_devices} devices"
+        )
+        notes.warn("REDUNDANT_EXPERTS", f"{at}/parallelism/expert", detail)
+    heads, stored = _count_heads(profile), _count_heads(padded)
+    if heads != stored:
+        detail = (
+            f"{padding.head_ranks} NeuronCores hold {stored.query_heads} attention heads and "
+            f"{stored.key_value_heads} key-value heads in place of {heads.query_heads} "
+            f"and {heads.key_value_heads}"
+        )
+        notes.warn("HEADS_PADDED", f"{at}/parallelism/tensor", detail)
+    return padded
+
+
+class _HeadCounts(NamedTuple):
+    query_heads: int
+    key_value_heads: int
+
+
+def _count_heads(profile: ModelProfile) -> _HeadCounts:
+    """Returns the heads of the widest attention."""
+    return max(
+        (_HeadCounts(work.query_heads, work.key_value_heads) for work in profile.attention),
+        default=_HeadCounts(0, 0),
+    )
 
 
 def check_shapes(layout: Parallelism, profile: ModelProfile) -> None:

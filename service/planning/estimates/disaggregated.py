@@ -161,13 +161,22 @@ def serve_disaggregated(
 def _build_side(
     case: ServingCase, pool: ReplicaPool, proposals: TokenProposals | None, notes: AnswerNotes
 ) -> _DisaggregatedPool | None:
+    resident = case.resident
+    if resident.profile is case.profile:
+        resident = resident._replace(profile=pool.profile)
     alone = replace(
-        case, workload=pool.workload, layout=pool.layout, cluster=pool.cluster, device=pool.device
+        case,
+        profile=pool.profile,
+        resident=resident,
+        workload=pool.workload,
+        layout=pool.layout,
+        cluster=pool.cluster,
+        device=pool.device,
     )
     model = build_iterations(alone)
     if model is None:
         return None
-    note_rates(TimedWorkload(case.profile, pool.workload, pool.layout, pool.cluster), pool.device, notes)
+    note_rates(TimedWorkload(pool.profile, pool.workload, pool.layout, pool.cluster), pool.device, notes)
     limit = get_usable_bytes(pool.cluster, pool.workload)
     held = None if limit is None else count_replica_requests(alone, limit)
     server = build_server(alone, held)._replace(frontend_seconds=model.rates.frontend_seconds)

@@ -15,6 +15,7 @@ from service.planning.estimates.devices import get_usable_bytes, start_engine
 from service.planning.estimates.serving import ServingEstimate, count_replica_requests, estimate_serving
 from service.planning.memory.caches import layer_cache_bytes
 from service.planning.memory.layout import list_inference_layouts
+from service.planning.models.padding import choose_padding, pad_profile
 from service.planning.models.profile import ModelProfile
 from service.planning.parallelism import Parallelism
 from service.planning.precision import NumberFormat
@@ -76,10 +77,15 @@ def lay_out_service(case: InferenceCase, layout: Parallelism) -> InferenceCase:
     """Returns the case on another layout, with the settings that its engine starts with there."""
     group, device = layout.tensor * layout.pipeline, case.cluster.accelerator
     profile, resident = case.resident
+    padded = pad_profile(case.profile, choose_padding(layout, device.generation))
+    if profile is case.profile:
+        profile = padded
     workload = start_engine(case.workload, case.engine, case.context_tokens, device, group)
     if case.profile.passed is None:
         resident = start_engine(resident, case.engine, case.context_tokens, device, group)
-    return replace(case, layout=layout, workload=workload, resident=ResidentModel(profile, resident))
+    return replace(
+        case, profile=padded, layout=layout, workload=workload, resident=ResidentModel(profile, resident)
+    )
 
 
 def holds_request(case: InferenceCase) -> bool:

@@ -82,6 +82,11 @@ class MixtureOfExperts:
     count: int = 1
 
     @property
+    def routed_count(self) -> int:
+        """Experts that the router tells apart; fewer than are held where some are copies of others."""
+        return self.expert_count
+
+    @property
     def choice(self) -> ExpertChoice:
         """Experts of a token, and the groups that they lie in."""
         groups = self.expert_groups or 1
@@ -99,9 +104,9 @@ class MixtureOfExperts:
             )
         share = self.experts_per_token / self.expert_count
         width = self.latent_size or self.hidden_size
-        yield build_matrix("router", self.hidden_size, self.expert_count)
-        yield from build_vectors(self.router_bias, "router_bias", self.expert_count)
-        yield from build_vectors(self.router_scales, "router_scales", self.hidden_size + self.expert_count)
+        yield build_matrix("router", self.hidden_size, self.routed_count)
+        yield from build_vectors(self.router_bias, "router_bias", self.routed_count)
+        yield from build_vectors(self.router_scales, "router_scales", self.hidden_size + self.routed_count)
         if self.latent_size is not None:
             yield build_matrix("latent_down", self.hidden_size, self.latent_size)
             yield build_matrix("latent_up", self.latent_size, self.hidden_size)

@@ -162,6 +162,10 @@ class ModelProfile(NamedTuple):
     """Sample that one token of the profile stands for; None if a token is a token."""
     passed: Architecture | None = None
     """Architecture of a model served by forward passes over whole requests; None for a model that decodes."""
+    described: Architecture | None = None
+    """Architecture of the model, before padding; None where only the number of parameters is known."""
+    is_padded: bool = False
+    """True if the coefficients are those of more heads or experts than the model has."""
 
 
 def get_block_width(block: LayerBlock) -> int:
@@ -465,6 +469,7 @@ def build_profile(architecture: Architecture) -> ModelProfile:
         encodes=any(item.kind == "source_tokens" for item in architecture.inputs),
         sampled=architecture if _is_sample_based(architecture, parts.blocks) else None,
         passed=None if generates else architecture,
+        described=architecture,
     )
 
 
