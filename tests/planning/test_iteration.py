@@ -17,7 +17,7 @@ from service.planning.hardware.collectives import (
     build_fabric,
     collective_seconds,
 )
-from service.planning.hardware.links import Link, LinkKind
+from service.planning.hardware.links import Link, LinkKind, Torus
 from service.planning.hardware.storage import NAMED_FORMATS
 from service.planning.inference import IterationBatch, build_iteration_model
 from service.planning.inference.exchange import PassMessage, list_collective_terms
@@ -356,6 +356,19 @@ def test_a_message_takes_what_its_collective_does(kind, devices):
         found = PassMessage(1.0, 1.0, ways).compute_seconds(size)
         expected = collective_seconds(kind, size, devices=devices, per_domain=group.per_domain, fabric=fabric)
         assert found == pytest.approx(expected, rel=1e-6)
+
+
+def test_devices_that_read_no_peers_pass_short_sums_from_one_to_the_next():
+    """A ring of 12: 2 x 11 hops. With kernels that read peers: one hop."""
+    ring = ClusterFabric(LevelRate(1e11, 2e-6), LevelRate(1e9, 1e-5), 12, torus=Torus(axes=1, ring=12))
+    found = {}
+    for reads in (True, False):
+        ways = list_collective_terms(
+            Collective.ALL_REDUCE, DeviceGroup(12.0, 12.0), ring._replace(reads_peers=reads), 0.5
+        )
+        found[reads] = PassMessage(1.0, 1.0, ways).compute_seconds(1.0)
+    assert found[True] == pytest.approx(2e-6, rel=1e-3)
+    assert 5 * found[True] < found[False] <= 44.01e-6
 
 
 def test_short_sums_take_one_hop_and_long_ones_move_each_part_once():

@@ -41,7 +41,7 @@ from service.planning.figures import (
 )
 from service.planning.hardware.calibration.links import LinkCalibration
 from service.planning.hardware.cluster import Cluster
-from service.planning.hardware.links import MESHES, Link, Torus
+from service.planning.hardware.links import MESHES, Link, LinkKind, Torus
 
 
 class Collective(StrEnum):
@@ -94,6 +94,9 @@ class ClusterFabric(NamedTuple):
     in_network: LevelRate | None = None
     mesh: int = 0
     torus: Torus | None = None
+    reads_peers: bool = True
+    """True if a kernel of one device reads the memory of others. Cores for communication alone move what
+    NeuronCores exchange, from one device to the next (AWS Neuron, Collectives)."""
 
 
 def build_rail(link: Link, calibration: LinkCalibration, share: float | None = None) -> LevelRate:
@@ -120,6 +123,7 @@ def build_fabric(cluster: Cluster, calibration: LinkCalibration) -> ClusterFabri
         domain=cluster.domain,
         launch_seconds=calibration.launch_seconds,
         in_network=through_switch,
+        reads_peers=intra.kind is not LinkKind.NEURONLINK,
         mesh=max(intra.joined, cluster.domain) if intra.kind in MESHES else 0,
         torus=intra.torus,
     )

@@ -2,8 +2,8 @@
 
 The time of a collective is T = a + b M + c sqrt(M) for a message of M bytes (``collectives``: hops, bytes
 over the rate, chunks), and the fastest of some algorithms. An engine sums messages by its own kernels, one-
-or two-shot, where all devices share a link. In-network sums are left out: the buffers that they need are
-turned off (vLLM sets NCCL_CUMEM_ENABLE=0).
+or two-shot, where all devices share a link and read the memory of each other. In-network sums are left out:
+the buffers that they need are turned off (vLLM sets NCCL_CUMEM_ENABLE=0).
 """
 
 from collections.abc import Iterator
@@ -77,7 +77,7 @@ def list_collective_terms(
         _fit_collective_terms(kind, algorithm, group, fabric)
         for algorithm in (CollectiveAlgorithm.RING, CollectiveAlgorithm.TREE)
     ]
-    if group.devices <= group.per_domain:
+    if group.devices <= group.per_domain and fabric.reads_peers:
         own = (_fit_collective_terms(kind, algorithm, group, fabric) for algorithm in _OWN_SUMS)
         slower = square_root(own_share)
         ways += [AlgorithmTerms(way[0], way[1] / own_share, way[2] / slower) for way in own]
