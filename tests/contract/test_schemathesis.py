@@ -6,6 +6,7 @@ import json
 import re
 from collections import Counter
 from contextlib import suppress
+from functools import cache
 from urllib.parse import parse_qs, unquote, urlsplit
 
 import jsonschema_rs
@@ -181,23 +182,27 @@ def read_texts(values, schema):
     return values + [json.loads(value) for value in values if NUMBER.fullmatch(value)]
 
 
+@cache
+def build_validator(schema):
+    """Returns the validator of a schema of the document, which is given as JSON."""
+    return jsonschema_rs.validator_for({**json.loads(schema), "components": DOCUMENT["components"]})
+
+
 def is_right_as_sent(case, url):
     """True if only the query is wrong, and its texts are those of a right one: 5 for a list of names, say."""
     places = {place for place, part in case.meta.components.items() if not part.mode.is_positive}
+    if places != {ParameterLocation.QUERY}:
+        return False
     stated = {parameter.name: parameter.definition["schema"] for parameter in case.operation.query}
     sent = parse_qs(urlsplit(url).query, keep_blank_values=True)
     required = {parameter.name for parameter in case.operation.query if parameter.is_required}
-    return (
-        places == {ParameterLocation.QUERY}
-        and required <= sent.keys()
-        and all(
-            name in stated
-            and any(
-                jsonschema_rs.is_valid({**stated[name], "components": DOCUMENT["components"]}, reading)
-                for reading in read_texts(values, stated[name])
-            )
-            for name, values in sent.items()
+    return required <= sent.keys() and all(
+        name in stated
+        and any(
+            build_validator(json.dumps(stated[name])).is_valid(reading)
+            for reading in read_texts(values, stated[name])
         )
+        for name, values in sent.items()
     )
 
 
