@@ -68,6 +68,11 @@ class Parallelism(NamedTuple):
     virtual_stages: int = 1
     overlap_expert_communication: bool = False
     """True if tokens travel to their experts and back while another micro-batch computes."""
+    overlap_tensor_communication: bool | None = None
+    """True if collectives of tensor parallelism are sent in pieces beside the products that need them.
+
+    False if products wait for them. None for the habit of the framework: in pieces in blocks without experts.
+    """
     expert_tensor: int | None = None
     """Devices that each expert of a served model is split over, of the tensor x expert that hold all.
 

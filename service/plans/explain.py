@@ -49,6 +49,7 @@ _LAYOUT: Final = (
     "pipeline_schedule",
     "virtual_stages",
     "overlap_expert_communication",
+    "overlap_tensor_communication",
 )
 _CHOICES: Final = (
     "precision",

@@ -37,6 +37,8 @@ from service.resolve.host import note_host
 from service.resolve.layout import (
     check_serving,
     check_shapes,
+    drop_unused_overlap,
+    imply_sequence_parallel,
     list_open_members,
     pad_served_model,
     resolve_layout,
@@ -261,12 +263,15 @@ def _resolve_site(
         working = select_training_cluster(given.rollout, given.objective, cluster)
     layout, opened = None, frozenset[str]()
     if question.parallelism is not MISSING:
-        layout = resolve_layout(question.parallelism, working)
-        opened = list_open_members(question.parallelism, layout)
-        if isinstance(given, InferenceWorkloadInput):
+        stated, trains = question.parallelism, isinstance(given, TrainingWorkloadInput)
+        stated = imply_sequence_parallel(stated) if trains else stated
+        layout = resolve_layout(stated, working)
+        opened = list_open_members(stated, layout)
+        if not trains:
             device = working.accelerator if working else None
             model = model._replace(profile=pad_served_model(model.profile, layout, device, notes))
         check_shapes(layout, model.profile)
+        layout = drop_unused_overlap(layout, notes) if trains else layout
         if working and layout.tensor > working.accelerators_per_node:
             notes.warn(
                 "TENSOR_ACROSS_NODES",

@@ -54,6 +54,9 @@ def resolve_layout(given: ParallelismInput, cluster: Cluster | None) -> Parallel
         overlap_expert_communication=(
             given.overlap_expert_communication is not MISSING and given.overlap_expert_communication
         ),
+        overlap_tensor_communication=(
+            None if given.overlap_tensor_communication is MISSING else given.overlap_tensor_communication
+        ),
         expert_tensor=None if given.expert_tensor is MISSING else given.expert_tensor,
     )
     check_layout(layout, device_count=cluster.accelerator_count if cluster else layout.devices)
@@ -136,6 +139,30 @@ def _count_heads(profile: ModelProfile) -> _HeadCounts:
         (_HeadCounts(work.query_heads, work.key_value_heads) for work in profile.attention),
         default=_HeadCounts(0, 0),
     )
+def imply_sequence_parallel(given: ParallelismInput) -> ParallelismInput:
+    """Returns the layout of a training run with the sequence parallelism that its overlap takes, if open.
+
+    Gathers and scatters are overlapped with products, which sequence parallelism alone has.
+    """
+    overlaps = given.overlap_tensor_communication is not MISSING and given.overlap_tensor_communication
+    if not overlaps or given.tensor == 1 or given.sequence_parallel is not MISSING:
+        return given
+    return given.model_copy(update={"sequence_parallel": True})
+
+
+def drop_unused_overlap(layout: Parallelism, notes: AnswerNotes) -> Parallelism:
+    """Returns the layout without an overlap of tensor-parallel collectives that it cannot have.
+
+    Megatron-Core and PyTorch overlap gathers and scatters, which take several devices and sequence
+    parallelism. Without them the overlap is left to the habit of the framework.
+    """
+    overlaps = layout.overlap_tensor_communication
+    if overlaps is None or (layout.tensor > 1 and (layout.sequence_parallel or not overlaps)):
+        return layout
+    if overlaps:
+        reason = "no layer is divided" if layout.tensor == 1 else "it takes sequence_parallel, which is false"
+        notes.warn("NOT_USED", "/parallelism/overlap_tensor_communication", reason)
+    return layout._replace(overlap_tensor_communication=None)
 
 
 def check_shapes(layout: Parallelism, profile: ModelProfile) -> None:
@@ -173,6 +200,7 @@ def check_serving(layout: Parallelism, notes: AnswerNotes) -> None:
         "sharding": layout.sharding is not Sharding.NONE,
         "pipeline_schedule": layout.pipeline_schedule is not PipelineSchedule.ONE_F_ONE_B,
         "overlap_expert_communication": layout.overlap_expert_communication,
+        "overlap_tensor_communication": layout.overlap_tensor_communication is not None,
     }
     for name, given in unused.items():
         if given:

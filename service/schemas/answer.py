@@ -83,6 +83,8 @@ def to_parallelism(layout: Parallelism, *, chosen: bool) -> ParallelismDegrees:
     }
     if layout.overlap_expert_communication:
         answer["overlap_expert_communication"] = True
+    if layout.overlap_tensor_communication is not None:
+        answer["overlap_tensor_communication"] = layout.overlap_tensor_communication
     if layout.expert_tensor is not None:
         answer["expert_tensor"] = layout.expert_tensor
     return answer

@@ -48,6 +48,9 @@ class ParallelismDegrees(TypedDict):
     overlap_expert_communication: NotRequired[bool]
     """True if tokens travel to their experts and back while another micro-batch computes. Absent if they do
     not."""
+    overlap_tensor_communication: NotRequired[bool]
+    """True if collectives of tensor parallelism run in pieces beside matrix products, false if products wait
+    for them. Absent if the question leaves it to the habit of the framework."""
     chosen: bool
     """True if the service chose the layout because the question did not give one."""
 

@@ -207,6 +207,11 @@ class ParallelismInput(StrictModel):
     overlap_expert_communication: bool | MISSING = MISSING
     """True if tokens travel to their experts and back while another micro-batch computes: a forward pass runs
     beside a backward pass. Defaults to the way of the framework, else to true where `expert` is above 1."""
+    overlap_tensor_communication: bool | MISSING = MISSING
+    """True if collectives of tensor parallelism are sent in pieces beside the matrix products that need them,
+    false if products wait for them. True needs `tensor` above 1 and sequence parallelism, which it implies if
+    `sequence_parallel` is left out. Defaults to the habit of the framework on blocks without experts, and to
+    false on those with experts."""
 
 
 class ModelledEfficiency(StrictModel):

@@ -256,3 +256,58 @@ class TestOverlapOfExperts:
 
     def test_it_changes_nothing_where_every_device_holds_all_experts(self):
         assert self.step(expert=1, overlap_expert_communication=True) == self.step(expert=1)
+
+
+class TestOverlapOfTensorParallelism:
+    """Collectives in pieces beside the products that need them (``tp_comm_overlap`` of Megatron-Core)."""
+
+    LAYOUT = Parallelism(tensor=8, data=2, sequence_parallel=True, sharding=Sharding.ZERO_1)
+    OF_MODELS = ("llama-2-7b", "mixtral-8x7b", "deepseek-v3", "nemotron-h-56b")
+
+    def step(self, name="llama-2-7b", *, overlaps=None, layout=LAYOUT, **constants):
+        layout = layout._replace(overlap_tensor_communication=overlaps)
+        calibration = with_constants(**constants) if constants else CALIBRATION
+        return step(layout, profile=CATALOG.models[name].profile, calibration=calibration)
+
+    @pytest.mark.parametrize("name", OF_MODELS)
+    @pytest.mark.parametrize("recomputation", [Recomputation.NONE, Recomputation.FULL])
+    def test_waiting_is_never_faster_than_the_habit_and_overlap_never_slower(self, name, recomputation):
+        workload = WORKLOAD._replace(recomputation=recomputation)
+        profile = CATALOG.models[name].profile
+        waits, habit, overlaps = (
+            step(
+                self.LAYOUT._replace(overlap_tensor_communication=stated), workload=workload, profile=profile
+            )
+            for stated in (False, None, True)
+        )
+        assert waits.total >= habit.total >= overlaps.total
+        assert waits.slowest.tensor > overlaps.slowest.tensor
+
+    def test_left_open_it_is_the_share_of_blocks_without_experts(self):
+        assert self.step() == self.step(overlaps=True)
+        assert self.step("mixtral-8x7b") == self.step("mixtral-8x7b", overlaps=False)
+
+    @pytest.mark.parametrize("name", OF_MODELS)
+    def test_nothing_is_hidden_where_products_wait(self, name):
+        waits = self.step(name, overlaps=False)
+        assert waits == self.step(name, overlaps=False, tensor_overlap=0.9)
+        assert waits == self.step(name, tensor_overlap=0.0)
+
+    def test_more_is_hidden_with_a_larger_share(self):
+        shares = (0.0, 0.2, 0.5, 0.9)
+        seconds = [self.step(overlaps=True, tensor_overlap=share).total for share in shares]
+        assert seconds == sorted(seconds, reverse=True)
+        assert len(set(seconds)) == len(seconds)
+
+    def test_the_sum_of_experts_is_not_hidden(self):
+        """A block of Mixtral sums its hidden state behind attention and behind experts: half is hidden."""
+        hidden, waits = (
+            self.step("mixtral-8x7b", overlaps=each, tensor_overlap=0.5) for each in (True, False)
+        )
+        half, none = (self.step(overlaps=each, tensor_overlap=0.25) for each in (True, False))
+        share = 1.0 - hidden.slowest.tensor / waits.slowest.tensor
+        assert share == pytest.approx(1.0 - half.slowest.tensor / none.slowest.tensor, rel=0.05)
+
+    def test_it_changes_nothing_where_no_layer_is_divided(self):
+        layout = self.LAYOUT._replace(tensor=1, data=16)
+        assert self.step(overlaps=True, layout=layout) == self.step(overlaps=False, layout=layout)

@@ -401,6 +401,77 @@ def test_an_open_layout_with_spread_experts_overlaps_their_communication():
     assert "overlapped expert communication" in filled(answer)["/parallelism"]
 
 
+_OVERLAP = "overlap_tensor_communication"
+_LAID_OUT = {"tensor": 4, "sharding": "zero_1", "sequence_parallel": True}
+
+
+def run_seconds(answer):
+    return answer["step_seconds"]["value"]
+
+
+@pytest.mark.parametrize("framework", ["megatron_core", None])
+@pytest.mark.parametrize("model", ["llama-3.1-8b", "mixtral-8x7b"])
+def test_an_overlap_of_tensor_parallelism_is_as_stated(model, framework):
+    named = {"framework": {"name": framework}} if framework else {}
+    asked = trained(model, "h200-sxm", 16, micro_batch_size=1, **named)
+    habit, waits, overlaps = (
+        ask(shipped(), "throughput", {**asked, "parallelism": {**_LAID_OUT, **said}})
+        for said in ({}, {_OVERLAP: False}, {_OVERLAP: True})
+    )
+    assert _OVERLAP not in habit["parallelism"]
+    assert (waits["parallelism"][_OVERLAP], overlaps["parallelism"][_OVERLAP]) == (False, True)
+    assert run_seconds(waits) >= run_seconds(habit) >= run_seconds(overlaps)
+    assert run_seconds(waits) > run_seconds(overlaps)
+    assert all(f"/parallelism/{_OVERLAP}" not in filled(each) for each in (habit, waits, overlaps))
+
+
+@pytest.mark.parametrize("layout", [{"tensor": 1}, {"sequence_parallel": False}])
+def test_an_overlap_without_gathers_and_scatters_is_not_used(layout):
+    asked = trained("llama-3.1-8b", "h200-sxm", 16, micro_batch_size=1)
+    plain = {**asked, "parallelism": {**_LAID_OUT, **layout}}
+    habit = ask(shipped(), "throughput", plain)
+    answer = ask(shipped(), "throughput", {**asked, "parallelism": {**plain["parallelism"], _OVERLAP: True}})
+    unused = {each["pointer"] for each in answer["warnings"] if each["code"] == "NOT_USED"}
+    assert unused == {f"/parallelism/{_OVERLAP}"}
+    assert answer["parallelism"] == habit["parallelism"]
+    assert answer["step_seconds"] == habit["step_seconds"]
+
+
+@pytest.mark.parametrize("framework", ["megatron_deepspeed", "fsdp", None])
+def test_an_overlap_of_tensor_parallelism_means_sequence_parallelism(framework):
+    named = {"framework": {"name": framework}} if framework else {}
+    asked = trained("llama-3.1-8b", "h200-sxm", 16, **named)
+    answer = ask(shipped(), "throughput", {**asked, "parallelism": {"tensor": 4, _OVERLAP: True}})
+    assert answer["parallelism"]["sequence_parallel"]
+    assert "NOT_USED" not in codes(answer["warnings"])
+    assert "/parallelism/sequence_parallel" not in filled(answer)
+
+
+@pytest.mark.parametrize("stated", [True, False])
+def test_serving_has_no_overlap_of_tensor_parallelism(stated):
+    served = {"kind": "inference", "input_tokens": 512, "output_tokens": 128}
+    asked = {**trained("llama-3.1-8b", "h200-sxm", 4), "workload": served}
+    habit, answer = (
+        ask(shipped(), "throughput", {**asked, "parallelism": {"tensor": 4, **said}})
+        for said in ({}, {_OVERLAP: stated})
+    )
+    assert "NOT_USED" not in codes(habit["warnings"])
+    assert [each["pointer"] for each in answer["warnings"] if each["code"] == "NOT_USED"] == [
+        f"/parallelism/{_OVERLAP}"
+    ]
+    assert answer["output_tokens_per_second"] == habit["output_tokens_per_second"]
+
+
+def test_a_search_keeps_the_stated_overlap_of_tensor_parallelism():
+    asked = trained("mixtral-8x7b", "h200-sxm", 16)
+    answers = [
+        ask(shipped(), "throughput", {**asked, "parallelism": {"tensor": 8, **said}})
+        for said in ({_OVERLAP: True}, {_OVERLAP: False}, {})
+    ]
+    assert [each["parallelism"].get(_OVERLAP) for each in answers] == [True, False, None]
+    assert run_seconds(answers[0]) < run_seconds(answers[1])
+
+
 def test_questions_about_one_run_share_its_search(monkeypatch):
     searched = []
 

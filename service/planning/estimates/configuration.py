@@ -142,6 +142,9 @@ def _list_searches(
         overlap_expert_communication=opened.overlap_expert_communication and run.profile.expert_count > 0,
         micro_batch_sizes=micro_batch_sizes,
         recomputings=recomputings,
+        overlap_tensor_communication=(
+            None if opened.degrees is None else opened.degrees.overlap_tensor_communication
+        ),
     )
     part = tuple(each for each in opened.shardings if each[0] is not Sharding.ZERO_3)
     if opened.degrees is not None and opened.degrees.pipeline > 1:
@@ -196,6 +199,7 @@ def compute_run_seconds(run: OpenTrainingCase, layout: Parallelism, workload: Tr
         layout.sequence_parallel,
         layout.overlap_expert_communication,
         RecomputationChoice(workload.recomputation, workload.interval),
+        layout.overlap_tensor_communication,
     )
     return float(TrainingLayouts(run, weighs_power=False).estimate_runs(alone, choice).seconds[0])
 
@@ -212,6 +216,7 @@ def _to_configuration(found: FoundLayout) -> TrainingConfiguration:
         sharding_group_size=found.choice.group_size,
         pipeline_schedule=found.choice.schedule,
         overlap_expert_communication=found.choice.overlap_expert_communication,
+        overlap_tensor_communication=found.choice.overlap_tensor_communication,
     )
     return TrainingConfiguration(
         layout, int(one.micro_batch_size[0]), found.choice.recomputing, found.seconds

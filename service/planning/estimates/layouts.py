@@ -384,6 +384,7 @@ def _match_layout(layouts: LayoutArray, layout: Parallelism, choice: LayoutChoic
         (choice.sharding, choice.group_size, choice.schedule, choice.sequence_parallel)
         == (layout.sharding, layout.sharding_group_size, layout.pipeline_schedule, layout.sequence_parallel)
         and choice.overlap_expert_communication == layout.overlap_expert_communication
+        and choice.overlap_tensor_communication == layout.overlap_tensor_communication
         and layout.expert_tensor is None,
     )
     for name in ("tensor", "pipeline", "data", "context", "expert", "virtual_stages"):

@@ -34,6 +34,7 @@ class LayoutChoice(NamedTuple):
     sequence_parallel: bool
     overlap_expert_communication: bool
     recomputing: RecomputationChoice
+    overlap_tensor_communication: bool | None = None
 
 
 class SearchCluster(NamedTuple):
@@ -58,6 +59,8 @@ class LayoutOptions(NamedTuple):
     """True where experts that are spread over devices receive their tokens behind other work."""
     micro_batch_sizes: tuple[int, ...]
     recomputings: tuple[RecomputationChoice, ...]
+    overlap_tensor_communication: bool | None = None
+    """Overlap of tensor-parallel collectives as the question states it; a search does not vary it."""
 
     def list_choices(self) -> Iterator[LayoutChoice]:
         """Yields every combination; impossible ones match no layout."""
@@ -69,7 +72,9 @@ class LayoutOptions(NamedTuple):
             dict.fromkeys((False, self.overlap_expert_communication)),
             self.recomputings,
         ):
-            yield LayoutChoice(sharding, size, schedule, sequence, overlap, again)
+            yield LayoutChoice(
+                sharding, size, schedule, sequence, overlap, again, self.overlap_tensor_communication
+            )
 
 
 class LayoutArray(NamedTuple):
@@ -117,6 +122,7 @@ class LayoutArray(NamedTuple):
             pipeline_schedule=choice.schedule,
             virtual_stages=collapse_column(self.virtual_stages),
             overlap_expert_communication=choice.overlap_expert_communication,
+            overlap_tensor_communication=choice.overlap_tensor_communication,
         )
 
 

@@ -57,11 +57,12 @@ class BlockTraffic(NamedTuple):
     """Traffic of one block: elements per token, and the number of its layers that send.
 
     ``pairs`` counts the layers that end in row-split matrices, or in experts: they sum their output over the
-    tensor-parallel group.
+    tensor-parallel group. ``grouped_pairs`` are those of experts, whose products are grouped.
     """
 
     width: float
     pairs: float
+    grouped_pairs: float
     key_value_elements: float
     query_elements: float
     expert_elements: float
@@ -71,12 +72,13 @@ class BlockTraffic(NamedTuple):
 @lru_cache(maxsize=4096)
 def compute_block_traffic(block: LayerBlock) -> BlockTraffic:
     """Returns the traffic of one block, taken once."""
-    pairs = keys = queries = sent = width = 0.0
+    pairs = grouped = keys = queries = sent = width = 0.0
     experts = ExpertChoice(0.0)
     for layer in block.layers:
         count = float(getattr(layer, "count", 1))
         splits = {tensor.split for tensor in layer.list_tensors()}
         pairs += count * bool(splits & {TensorSplit.ROW, TensorSplit.EXPERT})
+        grouped += count * (TensorSplit.EXPERT in splits)
         width = max(width, float(getattr(layer, "hidden_size", 0) or getattr(layer, "size", 0) or 0))
         match layer:
             case Attention(key_value="own" | "key_as_value", cross_size=None):
@@ -95,7 +97,7 @@ def compute_block_traffic(block: LayerBlock) -> BlockTraffic:
                 experts = max(experts, layer.choice)
             case _:
                 pass
-    return BlockTraffic(width, pairs, keys, queries, sent, experts)
+    return BlockTraffic(width, pairs, grouped, keys, queries, sent, experts)
 
 
 class GroupLinks(NamedTuple):

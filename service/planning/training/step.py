@@ -352,6 +352,20 @@ def _compute_routing_seconds(at: _StepContext, traffic: BlockTraffic) -> float:
     return rates.routing_copies * copied / machine.bandwidth_bytes_per_second + rates.routing_seconds
 
 
+def _find_tensor_overlap(at: _StepContext, traffic: BlockTraffic) -> float:
+    """Returns the share of a block's tensor-parallel collectives that is issued behind its products.
+
+    Collectives in pieces overlap with the products of single matrices, not with the grouped ones of experts.
+    Recipes of models with experts leave them whole unless the layout says otherwise.
+    """
+    stated, share = at.layout.overlap_tensor_communication, at.platform.rates.tensor_overlap
+    if stated is None:
+        return 0.0 if traffic.expert_elements else share
+    if not stated or not traffic.pairs:
+        return 0.0
+    return share * (traffic.pairs - traffic.grouped_pairs) / traffic.pairs
+
+
 def _time_block(at: _StepContext, times: BlockTimes, block: BlockProfile) -> _MicroBatchPasses:
     """Times one block of one micro-batch in both directions."""
     sizes = StageParameters(block.split_parameters, block.whole_parameters, block.expert_parameters)
@@ -360,8 +374,7 @@ def _time_block(at: _StepContext, times: BlockTimes, block: BlockProfile) -> _Mi
         at.platform.links, at.layout, traffic, at.tokens * at.width, rates.expert_imbalance
     )
     routed = _compute_routing_seconds(at, traffic)
-    # Collectives in pieces overlap with single products, not with the grouped ones of experts.
-    tensor_overlap = 0.0 if traffic.expert_elements else rates.tensor_overlap
+    tensor_overlap = _find_tensor_overlap(at, traffic)
     moves = _compute_gathered_exchange(at, sizes)
     again = 1.0 if at.workload.recomputation in WHOLE_BLOCKS else 0.0
     behind = moves.gathered_backward + moves.gradients

@@ -6890,6 +6890,11 @@ export interface ParallelismDegrees {
      * do not.
      */
     overlap_expert_communication?: boolean;
+    /**
+     * True if collectives of tensor parallelism run in pieces beside matrix products, false if products
+     * wait for them. Absent if the question leaves it to the habit of the framework.
+     */
+    overlap_tensor_communication?: boolean;
     /** True if the service chose the layout because the question did not give one. */
     chosen: boolean;
 }
@@ -6939,6 +6944,13 @@ export interface ParallelismInput {
      * above 1.
      */
     overlap_expert_communication?: boolean;
+    /**
+     * True if collectives of tensor parallelism are sent in pieces beside the matrix products that need
+     * them, false if products wait for them. True needs `tensor` above 1 and sequence parallelism, which
+     * it implies if `sequence_parallel` is left out. Defaults to the habit of the framework on blocks
+     * without experts, and to false on those with experts.
+     */
+    overlap_tensor_communication?: boolean;
 }
 
 /** A rough model of which only the number of parameters is known. Figures that need more are gaps. */

@@ -9279,6 +9279,11 @@ class ParallelismDegrees(TypedDict):
     do not.
     """
 
+    overlap_tensor_communication: NotRequired[bool]
+    """True if collectives of tensor parallelism run in pieces beside matrix products, false if products
+    wait for them. Absent if the question leaves it to the habit of the framework.
+    """
+
     chosen: bool
     """True if the service chose the layout because the question did not give one."""
 
@@ -9333,6 +9338,13 @@ class ParallelismInput(TypedDict):
     """True if tokens travel to their experts and back while another micro-batch computes: a forward pass
     runs beside a backward pass. Defaults to the way of the framework, else to true where `expert` is
     above 1.
+    """
+
+    overlap_tensor_communication: NotRequired[bool]
+    """True if collectives of tensor parallelism are sent in pieces beside the matrix products that need
+    them, false if products wait for them. True needs `tensor` above 1 and sequence parallelism, which
+    it implies if `sequence_parallel` is left out. Defaults to the habit of the framework on blocks
+    without experts, and to false on those with experts.
     """
 
 
