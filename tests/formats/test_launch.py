@@ -363,6 +363,54 @@ def test_megatron_overlaps_the_exchange_of_experts_on_interleaved_stages_alone()
     assert write_settings("megatron_lm", interleaved).keys[flag] is True
 
 
+@pytest.mark.parametrize(
+    ("tool", "text", "flag"),
+    [
+        (
+            "megatron_lm",
+            "--tensor-model-parallel-size 8 --sequence-parallel --tp-comm-overlap",
+            "tp-comm-overlap",
+        ),
+        (
+            "torchtitan",
+            "parallelism = {tensor_parallel_degree = 8, enable_async_tensor_parallel = true}",
+            "parallelism.enable_async_tensor_parallel",
+        ),
+    ],
+)
+def test_an_overlap_of_tensor_parallelism_is_read_and_written(tool, text, flag):
+    overlap = "/parallelism/overlap_tensor_communication"
+    read = read_settings(tool, parse_keys(tool, text))
+    assert read.settings[overlap] is True
+    assert flag not in read.others
+    compiled = {**read.settings, "/workload/fusion": "compiled"}
+    assert write_settings(tool, compiled).keys[flag] is True
+    for said in ({}, {overlap: False}):
+        settings = {name: value for name, value in read.settings.items() if name != overlap} | said
+        told = write_settings(tool, settings)
+        assert flag not in told.keys
+        assert overlap not in {error.pointer for error in told.missing}
+        assert overlap not in read_settings(tool, told.keys).settings
+    alone = write_settings(tool, {**read.settings, "/parallelism/tensor": 1})
+    assert overlap in {error.pointer for error in alone.missing}
+
+
+def test_programs_name_what_an_overlap_of_tensor_parallelism_takes():
+    settings = {
+        "/parallelism/tensor": 8,
+        "/parallelism/data": 1,
+        "/parallelism/overlap_tensor_communication": True,
+    }
+    assert write_settings("megatron_lm", settings).keys["sequence-parallel"] is True
+    for tool, beside in (
+        ("megatron_lm", {"/parallelism/sequence_parallel": False}),
+        ("torchtitan", {"/parallelism/sequence_parallel": True, "/workload/fusion": "eager"}),
+        ("deepspeed", {}),
+    ):
+        missing = write_settings(tool, {**settings, **beside}).missing
+        assert "/parallelism/overlap_tensor_communication" in {error.pointer for error in missing}
+
+
 def test_torchtitan_passes_a_local_batch_whole_but_through_stages():
     settings = {
         "/parallelism/data": 4,

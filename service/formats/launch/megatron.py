@@ -26,6 +26,7 @@ from service.formats.launch.rules import (
     OFFLOADED_OPTIMIZER,
     OPTIMIZER,
     OVERLAP,
+    OVERLAP_TENSOR,
     PIPELINE,
     PRECISION,
     RECOMPUTATION,
@@ -53,7 +54,7 @@ from service.formats.launch.rules import (
 _TENSOR, _PIPELINE = "tensor-model-parallel-size", "pipeline-model-parallel-size"
 _CONTEXT, _INSTANCES = "context-parallel-size", "num-distributed-optimizer-instances"
 _FSDP, _STRATEGY = "use-megatron-fsdp", "data-parallel-sharding-strategy"
-_OVERLAP = "overlap-moe-expert-parallel-comm"
+_OVERLAP, _OVERLAP_TENSOR = "overlap-moe-expert-parallel-comm", "tp-comm-overlap"
 _CHUNKS, _CHUNK_LAYERS = "num-virtual-stages-per-pipeline-rank", "num-layers-per-virtual-pipeline-stage"
 _GRANULARITY, _METHOD, _UNIT = "recompute-granularity", "recompute-method", "recompute-num-layers"
 _BATCH_SCHEDULES = ("step-batch-size-schedule", "rampup-batch-size")
@@ -132,6 +133,19 @@ def _write_overlap(settings: LaunchSettingValues) -> ToolKeys:
 
 def _read_overlap(keys: ToolKeys, _: LaunchSettingValues) -> LaunchSettingValues:
     return {OVERLAP: True} if keys.get(_OVERLAP) else {}
+
+
+def _write_tensor_overlap(settings: LaunchSettingValues) -> ToolKeys:
+    if not settings.get(OVERLAP_TENSOR):
+        return {}
+    if read_integer(settings, TENSOR, 1) == 1 or settings.get(SEQUENCE_PARALLEL) is False:
+        raise build_inexpressible_error(OVERLAP_TENSOR, "it takes sequence parallelism of several devices")
+    # What it takes is implied where the question leaves it out.
+    return {"sequence-parallel": True, _OVERLAP_TENSOR: True}
+
+
+def _read_tensor_overlap(keys: ToolKeys, _: LaunchSettingValues) -> LaunchSettingValues:
+    return {OVERLAP_TENSOR: True} if keys.get(_OVERLAP_TENSOR) else {}
 
 
 def _write_schedule(settings: LaunchSettingValues) -> ToolKeys:
@@ -263,6 +277,13 @@ RULES: Final = (
         "sends tokens to their experts while another micro-batch computes",
         _write_overlap,
         _read_overlap,
+    ),
+    SettingRule(
+        (OVERLAP_TENSOR,),
+        (_OVERLAP_TENSOR,),
+        "sends collectives of tensor parallelism in pieces beside products; takes sequence parallelism",
+        _write_tensor_overlap,
+        _read_tensor_overlap,
     ),
     build_number_rule(SEQUENCE_LENGTH, "seq-length", "tokens of a sequence"),
     build_number_rule(MICRO_BATCH, "micro-batch-size", "sequences of a replica at a time"),

@@ -166,6 +166,7 @@ GROUP: Final = "/parallelism/sharding_group_size"
 SCHEDULE: Final = "/parallelism/pipeline_schedule"
 VIRTUAL: Final = "/parallelism/virtual_stages"
 OVERLAP: Final = "/parallelism/overlap_expert_communication"
+OVERLAP_TENSOR: Final = "/parallelism/overlap_tensor_communication"
 DEVICES: Final = "/cluster/accelerator_count"
 PER_NODE: Final = "/cluster/accelerators_per_node"
 EXPERTS: Final = "/model/experts"
@@ -217,6 +218,7 @@ NEUTRAL: Final[Mapping[str, tuple[SettingValue, ...]]] = {
     SHARDING: ("none",),
     SCHEDULE: ("one_f_one_b",),
     OVERLAP: (False,),
+    OVERLAP_TENSOR: (False,),
     IN_BACKWARD: (False,),
     ATTENTION: ("flash",),
     LOSS: ("fp32",),

@@ -27,6 +27,7 @@ from service.formats.launch.rules import (
     OFFLOADED_OPTIMIZER,
     OFFLOADED_PARAMETERS,
     OPTIMIZER,
+    OVERLAP_TENSOR,
     PIPELINE,
     PRECISION,
     RECOMPUTATION,
@@ -61,6 +62,7 @@ _SCHEDULE, _STAGE_LAYERS = (
 _LOCAL, _GLOBAL = "training.local_batch_size", "training.global_batch_size"
 _MICRO = "parallelism.pipeline_parallel_microbatch_size"
 _OFFLOAD = "training.enable_cpu_offload"
+_ASYNC, _EARLY_ASYNC = "parallelism.enable_async_tensor_parallel", "experimental.enable_async_tensor_parallel"
 _MODE, _OPTION = "activation_checkpoint.mode", "activation_checkpoint.selective_ac_option"
 _LOOPED_STAGES = 2
 """Stages of a device under a looped schedule, unless the layers of a stage are given."""
@@ -120,6 +122,20 @@ def _write_sequence(settings: LaunchSettingValues) -> ToolKeys:
             SEQUENCE_PARALLEL, "tensor parallelism always divides activations between layers"
         )
     return {}
+
+
+def _write_tensor_overlap(settings: LaunchSettingValues) -> ToolKeys:
+    if not settings.get(OVERLAP_TENSOR):
+        return {}
+    if read_integer(settings, TENSOR, 1) == 1:
+        raise build_inexpressible_error(OVERLAP_TENSOR, "no layer is divided")
+    if settings.get(FUSION) != "compiled":
+        raise build_inexpressible_error(OVERLAP_TENSOR, "torch.compile cuts the collectives: it takes fusion")
+    return {_ASYNC: True}
+
+
+def _read_tensor_overlap(keys: ToolKeys, _: LaunchSettingValues) -> LaunchSettingValues:
+    return {OVERLAP_TENSOR: True} if keys.get(_ASYNC) or keys.get(_EARLY_ASYNC) else {}
 
 
 def _write_schedule(settings: LaunchSettingValues) -> ToolKeys:
@@ -238,6 +254,13 @@ RULES: Final = (
         "wherever tensor is above 1",
         _write_sequence,
         lambda keys, _: {SEQUENCE_PARALLEL: read_integer(keys, _TENSOR, 1) > 1},
+    ),
+    SettingRule(
+        (OVERLAP_TENSOR,),
+        (_ASYNC, _EARLY_ASYNC),
+        "sends collectives of tensor parallelism in pieces beside products, in compiled blocks",
+        _write_tensor_overlap,
+        _read_tensor_overlap,
     ),
     SettingRule(
         (DATA, SHARDING, GROUP),
