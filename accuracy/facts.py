@@ -246,6 +246,19 @@ def overlaps_experts(row: MeasuredRow) -> bool:
     return bool(stated) and all(str(each).lower() == "true" for each in stated)
 
 
+def overlaps_products(row: MeasuredRow) -> bool | None:
+    """Returns true if a run sends tensor-parallel collectives beside products, None if nothing states it.
+
+    torchtitan calls it asynchronous, and tensor parallelism without it vanilla.
+    """
+    if says(row, "tensor-parallel overlap", "async tp", "asynctp"):
+        return True
+    if says(row, "vanilla tp"):
+        return False
+    stated = {str(each.get("tp_comm_overlap")).lower() for each in recipes.list_recipes(row)}
+    return {"true": True, "false": False}.get(next(iter(stated))) if len(stated) == 1 else None
+
+
 def may_offload_activations(row: MeasuredRow) -> bool:
     """Returns true if kept inputs of blocks may be on the host: torchtune's adapters, if not stated."""
     return (

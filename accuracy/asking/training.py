@@ -75,7 +75,7 @@ def training_layout(row: MeasuredRow) -> dict[str, Any]:
     """Returns the training members of a layout.
 
     A run whose source says nothing of sharding, of sequence parallelism or of an overlap of experts had none.
-    A schedule that is not stated is left to the service.
+    A schedule that is not stated is left to the service, and so is an overlap of tensor parallelism.
     """
     stated = row.layout or documented(row).layout
     layout: dict[str, Any] = {"sharding": stated.get("sharding", "none"), "sequence_parallel": False}
@@ -89,6 +89,9 @@ def training_layout(row: MeasuredRow) -> dict[str, Any]:
         layout["sequence_parallel"] = True
     if stated.get("expert", 1) > 1:
         layout["overlap_expert_communication"] = facts.overlaps_experts(row)
+    overlaps_products = facts.overlaps_products(row)
+    if overlaps_products is not None and stated.get("tensor", 1) > 1:
+        layout["overlap_tensor_communication"] = overlaps_products
     if stated.get("virtual_stages", 1) > 1:
         layout["virtual_stages"] = int(stated["virtual_stages"])
         layout["pipeline_schedule"] = "interleaved"

@@ -347,3 +347,24 @@ def test_papers_say_what_rows_leave_out(asked):
 )
 def test_a_recipe_says_that_tokens_travel_to_experts_behind_work(row, cells, overlaps):
     assert facts.overlaps_experts(row(**cells)) is overlaps
+
+
+@pytest.mark.parametrize(
+    ("cells", "overlaps"),
+    [
+        ({"recipe_json": '[{"tp_comm_overlap": "true"}]'}, True),
+        ({"recipe_json": '[{"tp_comm_overlap": "false"}, {"tp_comm_overlap": "false"}]'}, False),
+        ({"recipe_json": '[{"tp_comm_overlap": "true"}, {"tp_comm_overlap": "false"}]'}, None),
+        ({"recipe_json": '[{"tp_comm_overlap": "true"}, {"tensor": "2"}]'}, None),
+        ({"notes": "distributed fused Adam; tensor-parallel overlap"}, True),
+        ({"method": "pretrain; compile+Float8+AsyncTP; 1F1B"}, True),
+        ({"method": "pretrain; compile; vanilla TP"}, False),
+        ({}, None),
+    ],
+)
+def test_a_recipe_says_that_tensor_parallel_collectives_overlap_products(row, asked, cells, overlaps):
+    assert facts.overlaps_products(row(**cells)) is overlaps
+    divided = asked(layout_json='{"tensor":8,"sequence_parallel":true}', **cells)
+    assert {each["parallelism"].get("overlap_tensor_communication") for each in divided} == {overlaps}
+    whole = asked(layout_json='{"data":8}', **cells)
+    assert all("overlap_tensor_communication" not in each["parallelism"] for each in whole)
