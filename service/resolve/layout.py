@@ -139,6 +139,8 @@ def _count_heads(profile: ModelProfile) -> _HeadCounts:
         (_HeadCounts(work.query_heads, work.key_value_heads) for work in profile.attention),
         default=_HeadCounts(0, 0),
     )
+
+
 def imply_sequence_parallel(given: ParallelismInput) -> ParallelismInput:
     """Returns the layout of a training run with the sequence parallelism that its overlap takes, if open.
 

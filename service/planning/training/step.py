@@ -356,7 +356,7 @@ def _find_tensor_overlap(at: _StepContext, traffic: BlockTraffic) -> float:
     """Returns the share of a block's tensor-parallel collectives that is issued behind its products.
 
     Collectives in pieces overlap with the products of single matrices, not with the grouped ones of experts.
-    Recipes of models with experts leave them whole unless the layout says otherwise.
+    Where the layout leaves it open, blocks with experts have none, as in the recipes that divide them.
     """
     stated, share = at.layout.overlap_tensor_communication, at.platform.rates.tensor_overlap
     if stated is None:
