@@ -60,10 +60,22 @@ def test_cost_takes_prices_and_a_building(invoke):
     assert float(paid) == pytest.approx(0.12 * kwh, abs=0.01)
 
 
-def test_cost_names_the_offer_that_it_rents_at(invoke):
+def test_cost_names_the_offer_and_the_hours_that_it_fills_in(invoke):
     told = invoke("cost", "llama-3.1-70b", "p5.48xlarge", "--hours", "1").stdout
-    assert "rented at the offer aws-p5-48xlarge-" in told
-    assert "rented at" not in invoke("cost", "llama-3.1-70b", "p5.48xlarge", "--price", "3").stdout
+    assert "offer_id aws-p5-48xlarge-" in told
+    assert "duration_seconds" not in told
+    told = invoke("cost", "llama-3.1-70b", "p5.48xlarge", "--price", "3").stdout
+    assert "offer_id" not in told
+    assert "duration_seconds 2628000" in told
+
+
+def test_speed_names_what_it_fills_in(invoke):
+    """The layout and the engine of all four answers, and the usual request, but no offer."""
+    told = " ".join(invoke("speed", "llama-3.3-70b", "4xmi300x", "--concurrency", "64").stdout.split())
+    for said in ("input_tokens 1024", "output_tokens 256", "engine vllm", "parallelism tensor 2, data 2"):
+        assert said in told
+    assert "concurrency 1" not in told
+    assert "offer_id" not in told
 
 
 def test_tokens_of_a_run_are_decimal_and_lengths_binary(invoke):

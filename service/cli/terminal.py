@@ -1,6 +1,6 @@
 """Answers as tables with bars, for people at a terminal."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from decimal import Decimal
 from typing import Any, NamedTuple
 
@@ -172,14 +172,15 @@ def print_answer(answer: Mapping[str, Any]) -> None:
     Console(width=None, highlight=False).print(render_answer(answer))
 
 
-_SUMMED = {
-    "fit": "memory",
-    "users": "full_context",
-    "speed": "throughput",
-    "price": "cost",
-    "bill": "utility_bill",
+_SECTIONS_OF_REQUESTS = {
+    "full_context": ("users",),
+    "cost": ("price", "bill"),
+    "utility_bill": ("bill",),
 }
-"""Full requests of the sections of a summary."""
+"""Sections of a summary that a full request concerns, where it does not concern all of them.
+
+A note on several requests points into the first of them.
+"""
 
 
 def print_summary(answer: Mapping[str, Any], sections: Iterable[str]) -> None:
@@ -193,26 +194,26 @@ def print_summary(answer: Mapping[str, Any], sections: Iterable[str]) -> None:
     _open_console().print(Group(Text(title), table, "", notes))
 
 
-def _list_summary_notes(answer: Mapping[str, Any], sections: Iterable[str]) -> Iterator[str]:
-    beginnings = tuple(f"/requests/{_SUMMED[name]}/" for name in sections)
+def _list_summary_notes(answer: Mapping[str, Any], sections: Collection[str]) -> Iterator[str]:
+    def concerns(note: Mapping[str, Any]) -> bool:
+        of = _SECTIONS_OF_REQUESTS.get(note["pointer"].split("/")[2])
+        return of is None or not set(of).isdisjoint(sections)
+
     for gap in answer["gaps"]:
         if gap["pointer"].split("/")[1] in sections:
             yield f"unknown {gap['pointer']}: {gap['detail']}"
     filled = [
         f"{default['pointer'].rpartition('/')[2]} {default['value']}"
         for default in answer["defaults"]
-        if default["pointer"].startswith(beginnings)
+        if concerns(default)
     ]
     if filled:
         yield f"filled in: {', '.join(filled)}"
     if "fit" in sections:
         for advice in answer["fit"].get("advice", ()):
             yield f"advice {advice['detail']}"
-    offer = answer["requests"].get("cost", {}).get("rental", {}).get("offer_id")
-    if offer and "price" in sections:
-        yield f"rented at the offer {offer}"
     for warning in answer["warnings"]:
-        if warning["pointer"].startswith(beginnings):
+        if concerns(warning):
             yield f"note {warning['pointer']}: {warning['detail']}"
     evidence = answer["evidence"]
     yield f"catalog revision {evidence['catalog_revision']}, method {evidence['method_version']}"

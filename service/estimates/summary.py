@@ -108,7 +108,7 @@ def estimate_summary(question: SummaryRequest, catalog: CatalogView) -> SummaryE
         "bill": {},
         **sections,
         "requests": requests,
-        "defaults": list(_list_notes(answers, "defaults")),
+        "defaults": [*asked.defaults, *_list_notes(answers, "defaults")],
         "warnings": list(_list_notes(answers, "warnings")),
         "gaps": gaps,
         "evidence": _unite_evidence(question, answers, catalog),

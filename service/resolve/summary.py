@@ -2,6 +2,7 @@
 
 import math
 import re
+from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
 from pydantic import MISSING
@@ -11,6 +12,7 @@ from service.resolve.catalog import CatalogView, KnownAccelerator, KnownModel, K
 from service.resolve.denoisers import build_usual_sampling
 from service.resolve.linked import count_linked_by
 from service.resolve.price_age import is_used_by_id_only
+from service.schemas.base import EstimateDefault
 from service.schemas.estimates import (
     CostEstimateRequest,
     MemoryEstimateRequest,
@@ -39,6 +41,8 @@ class SummaryQuestions(NamedTuple):
     throughput: ThroughputEstimateRequest
     cost: CostEstimateRequest
     utility_bill: UtilityBillRequest
+    defaults: tuple[EstimateDefault, ...]
+    """Members that the summary leaves open and the full requests do not, with pointers into these."""
 
 
 class _Hardware(NamedTuple):
@@ -90,7 +94,41 @@ def build_questions(question: SummaryRequest, catalog: CatalogView) -> SummaryQu
         throughput=throughput,
         cost=_build_request(CostEstimateRequest, paid),
         utility_bill=_build_request(UtilityBillRequest, billed),
+        defaults=tuple(_list_defaults(question, work, rental)),
     )
+
+
+_USUAL_WORK: Final = {
+    "input_tokens": "tokens of a usual prompt",
+    "output_tokens": "tokens of a usual answer",
+    "concurrency": "one usual request at a time",
+    "sequence_length": "tokens of a usual sequence, at most the context of the model",
+}
+"""Members of a goal that a summary fills, and what the value is."""
+
+
+def _list_defaults(
+    question: SummaryRequest, work: dict[str, Any], rental: Rental | None
+) -> Iterator[EstimateDefault]:
+    """Yields what the summary fills in its full requests."""
+
+    def build_default(pointer: str, value: object, detail: str) -> EstimateDefault:
+        return {
+            "pointer": f"/requests/{pointer}",
+            "value": str(value),
+            "rule": "service",
+            "detail": detail,
+        }
+
+    for name, detail in _USUAL_WORK.items():
+        if name in work and name not in question.goal.model_fields_set:
+            yield build_default(f"memory/workload/{name}", work[name], detail)
+    if isinstance(question.goal, ServingGoal) and "hours" not in question.model_fields_set:
+        seconds = round(question.hours * 3600.0)
+        yield build_default("cost/workload/horizon/duration_seconds", seconds, "a month of 730 hours")
+    if rental is not None and question.rental is MISSING:
+        detail = "the cheapest on-demand offer of the catalog"
+        yield build_default("cost/rental/offer_id", rental.offer_id, detail)
 
 
 def _build_request(shape: Any, members: dict[str, Any]) -> Any:  # noqa: ANN401

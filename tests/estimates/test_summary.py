@@ -299,3 +299,25 @@ def test_whatever_the_shape_allows_is_answered_or_refused(model, hardware, goal,
     except Problem as problem:
         refusals.append(problem.status)
     assert refusals in ([], [422])
+
+
+def test_what_the_summary_fills_is_named_and_stands_in_the_full_requests():
+    answer = summarize("llama-3.1-70b", "8xh100-sxm", goal={"kind": "serve", "concurrency": 8})
+    named = filled(answer)
+    work, cost = answer["requests"]["memory"]["workload"], answer["requests"]["cost"]
+    for name in ("input_tokens", "output_tokens"):
+        assert named[f"/requests/memory/workload/{name}"] == str(work[name])
+    assert "/requests/memory/workload/concurrency" not in named
+    seconds = cost["workload"]["horizon"]["duration_seconds"]
+    assert float(named["/requests/cost/workload/horizon/duration_seconds"]) == seconds == 730 * 3600
+    assert named["/requests/cost/rental/offer_id"] == cost["rental"]["offer_id"]
+
+
+def test_what_is_stated_is_not_named_as_filled():
+    rental = {"price_per_device_hour": {"amount": "2", "currency_code": "USD"}}
+    goal = {"kind": "serve", "input_tokens": 10, "output_tokens": 20, "concurrency": 1}
+    named = filled(summarize("llama-3.1-8b", "1xl40s", goal=goal, hours=1, rental=rental))
+    last = {pointer.rpartition("/")[2] for pointer in named}
+    assert last.isdisjoint({"input_tokens", "output_tokens", "concurrency", "duration_seconds", "offer_id"})
+    trained = filled(summarize("llama-3.1-8b", "8xh100-sxm", goal={"kind": "train"}))
+    assert trained["/requests/memory/workload/sequence_length"] == "4096"
