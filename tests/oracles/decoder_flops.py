@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 import transformers
-from decoder_walk import IGNORED
+from parameter_counts import IGNORED
 from torch.utils.flop_counter import FlopCounterMode
 from transformers import CONFIG_MAPPING
 
@@ -33,7 +33,7 @@ LATENT = {
     "glm_moe_dsa",
 }
 GROUPED = frozenset(LATENT)
-LATENT |= {"kimi_linear", "minicpm3", "youtu"}
+LATENT |= {"kimi_linear", "longcat_flash", "minicpm3", "youtu"}
 
 
 def runnable(config: dict[str, Any]) -> dict[str, Any]:
@@ -43,6 +43,9 @@ def runnable(config: dict[str, Any]) -> dict[str, Any]:
         changed["num_key_value_heads"] = config["num_attention_heads"]
     if config["model_type"] in GROUPED:
         changed |= {"n_group": 1, "topk_group": 1}
+    if config["model_type"] == "longcat_flash":
+        # A router that was never trained does not take its experts alike, so that none computes nothing.
+        changed |= {"head_dim": config["qk_rope_head_dim"], "zero_expert_num": 0}
     if config["model_type"] in ("codegen", "gptj"):
         changed["rotary_dim"] = 4
     if config["model_type"] == "dbrx":

@@ -9,10 +9,9 @@ import json
 import random
 from pathlib import Path
 
-import torch
 import transformers
 from config_registry import REGISTRY
-from transformers import CONFIG_MAPPING
+from parameter_counts import count
 
 from service.formats.huggingface import import_config
 from service.planning.errors import PlanningError
@@ -20,7 +19,6 @@ from service.planning.models.profile import build_profile
 
 HERE = Path(__file__).parent
 CASES_PER_TYPE = 6
-IGNORED = {"model_type", "architectures"}
 SWITCHES = frozenset(
     """
     attention_bias attention_out_bias bias block_auto_adjust_ff_dim conv_bias do_layer_norm_before
@@ -224,6 +222,8 @@ def special(model_type: str, config: dict, choose: random.Random) -> None:  # no
             config |= {"hc_count": choose.choice([2, 4]), "hc_lowrank": 12, "eos_token_id": 1}
             config |= {"heads_per_ngram": 2, "ngram_size": choose.choice([2, 3]), "ngram_vocab_size_base": 50}
             config["ple_embed_dim"] = choose.choice([None, 24])
+        case "longcat_flash":
+            config["zero_expert_num"] = choose.choice([0, config["n_routed_experts"]])
         case "minimax_m3_vl_text":
             config["layer_types"] = choose.choices(["full_attention", "minimax_m3_sparse"], k=depth)
             config["mlp_layer_types"] = choose.choices(["dense", "sparse"], k=depth)
@@ -268,16 +268,6 @@ def random_config(model_type: str, entry: dict, choose: random.Random) -> dict:
     return {"model_type": model_type, "architectures": [entry["prefix"] + suffix], **config}
 
 
-def count(config: dict) -> int:
-    """Parameters as PyTorch counts those of the class, tied ones once."""
-    fields = {name: value for name, value in config.items() if name not in IGNORED}
-    built = CONFIG_MAPPING[config["model_type"]](**fields)
-    with torch.device("meta"):
-        model = getattr(transformers, config["architectures"][0])(built)
-    model.tie_weights()
-    return sum(parameter.numel() for parameter in model.parameters())
-
-
 def imported(config: dict) -> tuple[int | None, str]:
     """What the importer counts, or why it refuses."""
     try:
@@ -301,7 +291,7 @@ def main() -> None:
                     {
                         "name": f"walk-{model_type}-{number}",
                         "config": config,
-                        "parameter_count": count(config),
+                        "parameter_count": count(config, config["architectures"][0]),
                     }
                 )
             except Exception as error:  # noqa: BLE001  # whatever transformers makes of a drawn configuration

@@ -11,7 +11,7 @@ from functools import partial
 from importlib.resources import files
 from typing import Any
 
-from service.formats.huggingface import builders, mixers, ngrams, patterns, published
+from service.formats.huggingface import builders, longcat, mixers, ngrams, patterns, published
 from service.formats.huggingface.decoders import (
     SPELLINGS,
     AttentionOptions,
@@ -707,6 +707,7 @@ BUILDERS: Mapping[str, ArchitectureBuilder] = {
     "deepseek_v4": partial(builders.build_hyper_connected, family=DECODERS["deepseek_v4"]),
     "hy_v4": partial(builders.build_hyper_connected, family=DECODERS["hy_v4"]),
     "qwen4_exp_text": partial(builders.build_ngram_decoder, family=DECODERS["qwen4_exp_text"]),
+    "longcat_flash": longcat.build_longcat,
     "gemma3n_text": builders.build_gemma_3n,
     "gemma4_text": builders.build_gemma_4,
     "gemma4_unified_text": builders.build_gemma_4,
@@ -745,7 +746,6 @@ NOT_IMPORTED: Mapping[str, str] = {
     "inkling2_text": "convolved keys and values, and residuals that attend to earlier layers",
     "inkling_text": "convolved keys and values, and relative positions projected from each token",
     "jetmoe": "experts inside attention",
-    "longcat_flash": "experts that compute nothing, for which its class makes gates that no checkpoint has",
     "rwkv": "time mixing without attention",
     "xlstm": "a matrix memory with input and forget gates",
     "zaya": "attention in a compressed space with convolutions, and routers of several layers",
