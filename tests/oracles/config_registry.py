@@ -42,7 +42,7 @@ NOT_DECODERS = frozenset(
 """Registered for causal language modelling, but encoders, encoder-decoders, multimodal or draft models."""
 
 
-INSIDE = {"glm5_next_text": "Glm5NextTextModel"}
+INSIDE = {"glm5_next_text": "Glm5NextTextModel", "step3p5": "Step3p7TextModel"}
 """Decoders that stand inside a model that sees and are registered for no task of their own."""
 
 

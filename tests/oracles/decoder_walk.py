@@ -224,6 +224,10 @@ def special(model_type: str, config: dict, choose: random.Random) -> None:  # no
             config["ple_embed_dim"] = choose.choice([None, 24])
         case "longcat_flash":
             config["zero_expert_num"] = choose.choice([0, config["n_routed_experts"]])
+        case "step3p5":
+            config["layer_types"] = choose.choices(["full_attention", "sliding_attention"], k=depth)
+            config["mlp_layer_types"] = choose.choices(["dense", "sparse"], k=depth)
+            config["num_sliding_attention_heads"] = choose.choice([None, 2 * config["num_attention_heads"]])
         case "minimax_m3_vl_text":
             config["layer_types"] = choose.choices(["full_attention", "minimax_m3_sparse"], k=depth)
             config["mlp_layer_types"] = choose.choices(["dense", "sparse"], k=depth)

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import diffusers
 import torch
 import transformers
+from later_towers import LATER
 from torch import nn
 from transformers import CONFIG_MAPPING
 
@@ -867,6 +868,8 @@ FAMILIES |= {
         },
     ),
 }
+
+FAMILIES |= {name: Choices(*fields) for name, fields in LATER.items()}
 
 
 def parameters(module: nn.Module) -> int:

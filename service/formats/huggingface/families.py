@@ -11,7 +11,7 @@ from functools import partial
 from importlib.resources import files
 from typing import Any
 
-from service.formats.huggingface import builders, longcat, mixers, ngrams, patterns, published
+from service.formats.huggingface import builders, longcat, mixers, ngrams, patterns, published, step
 from service.formats.huggingface.decoders import (
     SPELLINGS,
     AttentionOptions,
@@ -747,6 +747,7 @@ NOT_IMPORTED: Mapping[str, str] = {
     "inkling_text": "convolved keys and values, and relative positions projected from each token",
     "jetmoe": "experts inside attention",
     "rwkv": "time mixing without attention",
+    "step3_text": "a compressed query in front of attention with one key and value head",
     "xlstm": "a matrix memory with input and forget gates",
     "zaya": "attention in a compressed space with convolutions, and routers of several layers",
 }
@@ -755,6 +756,12 @@ NOT_IMPORTED: Mapping[str, str] = {
 FAMILIES: Mapping[str, ModelFamily] = {
     **{model_type: _build_family(model_type, builder) for model_type, builder in BUILDERS.items()},
     **published.FAMILIES,
+    "step3p5": _build_family("step3p5", step.build_step)._replace(
+        prefix="Step3p",
+        classes=step.CLASSES,
+        unnamed_class=step.CLASSES[0],
+        names={**SPELLINGS, **step.NAMES},
+    ),
     "kimi_k2": _build_family("deepseek_v3", BUILDERS["deepseek_v3"]),
     # The decoder inside of Mistral Small 4 and Mistral Large 3, which stands in no file of its own.
     "mistral4": _build_family("deepseek_v3", BUILDERS["deepseek_v3"])._replace(prefix="Mistral4"),

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Literal
 
-from service.formats.huggingface.reader import ConfigReader, build_invalid_error
+from service.formats.huggingface.reader import ConfigDefault, ConfigReader, build_invalid_error
 from service.planning.errors import PlanningError
 from service.planning.models.architecture import LayerBlock, ModelHead
 from service.planning.models.layers import (
@@ -28,7 +28,9 @@ def build_unsupported_error(name: str, detail: str) -> PlanningError:
 
 
 @contextmanager
-def read_nested(reader: ConfigReader, name: str, defaults: Mapping[str, int]) -> Iterator[ConfigReader]:
+def read_nested(
+    reader: ConfigReader, name: str, defaults: Mapping[str, ConfigDefault]
+) -> Iterator[ConfigReader]:
     """Opens a reader of a nested configuration; refusals name the whole path."""
     value = reader.config.get(name)
     if value is None:

@@ -24,6 +24,7 @@ from service.formats.huggingface.multimodal.projected import (
     build_paligemma,
 )
 from service.formats.huggingface.multimodal.qwen import build_qwen2_vl, build_qwen3_vl, build_qwen25_vl
+from service.formats.huggingface.multimodal.step import build_step_vision
 from service.formats.huggingface.reader import ConfigReader, ModelFamily
 from service.planning.models.architecture import Architecture
 
@@ -80,6 +81,8 @@ FAMILIES: Mapping[str, ModelFamily] = {
         None,
         {},
     ),
+    "step3p7": _build_family("Step3p7", partial(build_step_vision, text="step3p5")),
+    "step_robotics": _build_family("StepVL", partial(build_step_vision, text="qwen3")),
     "mllama": _build_family("Mllama", build_mllama),
     "llama4": _build_family("Llama4", build_llama4),
 }
@@ -88,6 +91,7 @@ NOT_IMPORTED: Mapping[str, str] = {
     "ernie4_5_moe_vl": "experts of its own for images beside those for text",
     "ernie4_5_vl_moe": "experts of its own for images beside those for text",
     "gemma3n": "a vision tower of another library (MobileNet); its text_config is read on its own",
+    "step3_vl": "a compressed query in front of attention with one key and value head",
     "qwen2_5_omni": "a talker and a vocoder beside the model that reads",
     "qwen3_omni_moe": "a talker and a vocoder beside the model that reads",
 }
