@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from service.formats.huggingface import import_config
+from service.formats.huggingface import ReadModel, import_config
 from service.formats.quantization import read_checkpoint_format
 from service.planning.errors import PlanningError
 from service.planning.hardware.storage import WeightFormat
@@ -28,6 +28,26 @@ class ResolvedModel(NamedTuple):
     """True if the name of the model states weights of 16 bits."""
 
 
+def _note_reading(imported: ReadModel, notes: AnswerNotes) -> None:
+    """Notes what a configuration leaves open, what is left out of it and what its class overrides."""
+    if imported.defaulted:
+        names = ", ".join(imported.defaulted)
+        notes.warn(
+            "CONFIG_DEFAULT_USED",
+            "/model/config",
+            f"the configuration leaves out {names}; the defaults of {imported.class_name} are used",
+        )
+    if imported.left_out:
+        detail = f"{imported.class_name} is read, without what {', '.join(imported.left_out)} describe"
+        notes.warn("MODEL_PART_LEFT_OUT", "/model/config", detail)
+    if imported.tied_by_class:
+        detail = (
+            f"{imported.class_name} ties its head to the token table and ignores its configuration;"
+            f" a checkpoint with separate tables holds {imported.tied_by_class} more parameters"
+        )
+        notes.warn("HEAD_TIED_BY_CLASS", "/model/config/tie_word_embeddings", detail)
+
+
 def resolve_model(reference: ModelReference, catalog: CatalogView, notes: AnswerNotes) -> ResolvedModel:
     """Returns the model that ``reference`` stands for, and notes its defaults."""
     match reference:
@@ -48,19 +68,7 @@ def resolve_model(reference: ModelReference, catalog: CatalogView, notes: Answer
             except PlanningError as error:
                 # The layers of the profile are not members of the configuration.
                 raise PlanningError(error.code, "/model/config", error.detail) from error
-            if imported.defaulted:
-                names = ", ".join(imported.defaulted)
-                notes.warn(
-                    "CONFIG_DEFAULT_USED",
-                    "/model/config",
-                    f"the configuration leaves out {names}; the defaults of {imported.class_name} are used",
-                )
-            if imported.tied_by_class:
-                detail = (
-                    f"{imported.class_name} ties its head to the token table and ignores its configuration;"
-                    f" a checkpoint with separate tables holds {imported.tied_by_class} more parameters"
-                )
-                notes.warn("HEAD_TIED_BY_CLASS", "/model/config/tie_word_embeddings", detail)
+            _note_reading(imported, notes)
             try:
                 stored = read_checkpoint_format(config, profile.block_count)
             except PlanningError as error:

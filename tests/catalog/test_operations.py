@@ -283,6 +283,14 @@ class TestImport:
         assert {"CONFIG_DEFAULT_USED"} == {warning["code"] for warning in warnings}
         assert "/config/hidden_size" in {warning["pointer"] for warning in warnings}
 
+    def test_parts_that_are_not_imported_are_said(self, client):
+        config = {"model_type": "qwen2_5_omni", "thinker_config": {}, "talker_config": {}}
+        warnings = client.post("/v1/models:import", {**EXAMPLES["import_model"], "config": config}).json()[
+            "warnings"
+        ]
+        (told,) = [each for each in warnings if each["code"] == "MODEL_PART_LEFT_OUT"]
+        assert told["pointer"] == "/config/talker_config"
+
     def test_an_import_keeps_the_quantization_that_the_configuration_states(self, client):
         quantization = {"quant_method": "fp8", "weight_block_size": [128, 128]}
         body = EXAMPLES["import_model"]

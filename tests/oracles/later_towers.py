@@ -14,6 +14,21 @@ TEXT = {
     "max_position_embeddings": [64],
     "pad_token_id": [0],
 }
+HEARING = {
+    "d_model": [32],
+    "encoder_layers": [2, 3],
+    "encoder_attention_heads": [4],
+    "encoder_ffn_dim": [50],
+    "num_mel_bins": [16, 20],
+    "output_dim": [48],
+}
+SEEING = {
+    "depth": [2, 3],
+    "hidden_size": [32, 64],
+    "num_heads": [4],
+    "intermediate_size": [50],
+    "out_hidden_size": [48],
+}
 LATER = {
     "step3p7": (
         "Step3p7",
@@ -46,6 +61,52 @@ LATER = {
                 }
             ],
             "projector_bias": [False, True],
+        },
+        4,
+    ),
+    "qwen2_5_omni_thinker": (
+        "Qwen2_5OmniThinker",
+        ("ForConditionalGeneration",),
+        {
+            "text_config": [{**TEXT, "hidden_size": [48], "model_type": ["qwen2_5_omni_text"]}],
+            "vision_config": [{**SEEING, "model_type": ["qwen2_5_omni_vision_encoder"]}],
+            "audio_config": [{**HEARING, "model_type": ["qwen2_5_omni_audio_encoder"]}],
+            "tie_word_embeddings": [False, True],
+        },
+        4,
+    ),
+    "qwen3_omni_moe_thinker": (
+        "Qwen3OmniMoeThinker",
+        ("ForConditionalGeneration",),
+        {
+            "text_config": [
+                {
+                    **TEXT,
+                    "hidden_size": [48],
+                    "model_type": ["qwen3_omni_moe_text"],
+                    "head_dim": [None, 16],
+                    "num_experts": [5],
+                    "num_experts_per_tok": [2],
+                    "moe_intermediate_size": [24],
+                    "mlp_only_layers": [[], [1]],
+                }
+            ],
+            "vision_config": [
+                {
+                    **SEEING,
+                    "model_type": ["qwen3_omni_moe_vision_encoder"],
+                    "deepstack_visual_indexes": [[0, 1], [1]],
+                    "num_position_embeddings": [16],
+                }
+            ],
+            "audio_config": [
+                {
+                    **HEARING,
+                    "model_type": ["qwen3_omni_moe_audio_encoder"],
+                    "downsample_hidden_size": [6, 10],
+                }
+            ],
+            "tie_word_embeddings": [False, True],
         },
         4,
     ),

@@ -254,6 +254,13 @@ class TestReferences:
         assert "CONFIG_DEFAULT_USED" in codes(answer["warnings"])
         assert answer["parameter_count"] == 124_439_808
 
+    def test_parts_of_a_configuration_that_are_not_read_are_said(self, snapshot):
+        config = {"model_type": "qwen2_5_omni", "thinker_config": {}, "talker_config": {}}
+        asked = question({"source": "huggingface_config", "config": config}, "h100-sxm")
+        told = {note["code"]: note["detail"] for note in ask(snapshot, "memory", asked)["warnings"]}
+        assert "Thinker" in told["MODEL_PART_LEFT_OUT"]
+        assert "talker_config" in told["MODEL_PART_LEFT_OUT"]
+
     def test_an_accelerator_by_its_figures(self, snapshot):
         known = snapshot.accelerators["h100-sxm"].accelerator
         specification = {

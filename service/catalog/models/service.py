@@ -89,4 +89,12 @@ def read_config(body: ModelImportRequest) -> ReadConfig:
         }
         for name in imported.defaulted
     ]
+    warnings += [
+        {
+            "code": "MODEL_PART_LEFT_OUT",
+            "pointer": f"/config/{name}",
+            "detail": f"{imported.class_name} is read, without what this describes",
+        }
+        for name in imported.left_out
+    ]
     return ReadConfig(document, warnings)

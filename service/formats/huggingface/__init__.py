@@ -19,6 +19,7 @@ from service.formats.huggingface import (
     recommender,
     vision,
 )
+from service.formats.huggingface.multimodal.omni import THINKERS, select_thinker
 from service.formats.huggingface.reader import ConfigReader, ModelFamily
 from service.planning.errors import PlanningError
 from service.planning.models.architecture import Architecture
@@ -47,6 +48,8 @@ class ReadModel(NamedTuple):
     defaulted: tuple[str, ...]
     tied_by_class: int = 0
     """Parameters of a head that the class ties although the configuration declares it untied."""
+    left_out: tuple[str, ...] = ()
+    """Members that describe parts which are not read, such as the talker of a model that speaks."""
 
 
 def import_config(config: Mapping[str, object]) -> ReadModel:
@@ -54,6 +57,8 @@ def import_config(config: Mapping[str, object]) -> ReadModel:
 
     Raises :class:`PlanningError` whose pointer names the invalid field inside the configuration.
     """
+    if config.get("model_type") in THINKERS:
+        return _import_thinker(config)
     config = _select_text_config(config)
     model_type = _read_model_type(config)
     family = FAMILIES.get(model_type)
@@ -78,6 +83,21 @@ def import_config(config: Mapping[str, object]) -> ReadModel:
     )
 
 
+def _import_thinker(config: Mapping[str, object]) -> ReadModel:
+    """Reads the thinker of a model that speaks; refusals name the whole path."""
+    thinker = select_thinker(config)
+    try:
+        read = import_config(thinker)
+    except PlanningError as error:
+        raise PlanningError(error.code, f"/thinker_config{error.pointer}", error.detail) from error
+    return read._replace(
+        defaulted=tuple(f"thinker_config/{name}" for name in read.defaulted),
+        left_out=tuple(
+            name for name in ("talker_config", "token2wav_config", "code2wav_config") if name in config
+        ),
+    )
+
+
 def _count_class_tied_parameters(config: Mapping[str, object], architecture: Architecture) -> int:
     table = architecture.embeddings
     if config.get("tie_word_embeddings") is not False or table is None or not architecture.tied:
@@ -89,7 +109,7 @@ def _explain_unknown_type(model_type: str, field: str) -> str:
     missing = {**families.NOT_IMPORTED, **multimodal.NOT_IMPORTED}.get(model_type)
     if missing:
         return f"this model_type is not imported, because it has {missing}"
-    return f"this {field} is not known; known are {', '.join(sorted(FAMILIES))}"
+    return f"this {field} is not known; known are {', '.join(sorted({*FAMILIES, *THINKERS}))}"
 
 
 def _select_text_config(config: Mapping[str, object]) -> Mapping[str, object]:

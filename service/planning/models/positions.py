@@ -135,9 +135,9 @@ def _build_input_grid(item: ModelInputShape, sample: SampleShape) -> _PositionGr
         case "queries":
             return _build_sequence_grid(_resolve_sample_field("length", item.length))
         case "audio":
-            return _build_sequence_grid(
-                _resolve_sample_field("audio_frames", sample.audio_frames, item.length)
-            )
+            heard = _resolve_sample_field("audio_frames", sample.audio_frames, item.length)
+            # Frequencies are rows where convolutions run over them as well, channels elsewhere.
+            return _PositionGrid(1, item.height or 1, heard)
         case "image" | "video" | "latent":
             return _build_picture_grid(item, sample, moves=item.kind != "image")
         case _:

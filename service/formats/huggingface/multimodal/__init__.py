@@ -6,6 +6,7 @@ from functools import partial
 from service.formats.huggingface.multimodal.audio import build_qwen2_audio, build_voxtral
 from service.formats.huggingface.multimodal.gemma import build_gemma_4_multimodal, build_gemma_4_unified
 from service.formats.huggingface.multimodal.glm import build_glm5_next, build_glm_v
+from service.formats.huggingface.multimodal.omni import build_omni_moe_thinker, build_omni_thinker
 from service.formats.huggingface.multimodal.own import (
     build_kimi_vl,
     build_llama4,
@@ -57,6 +58,8 @@ FAMILIES: Mapping[str, ModelFamily] = {
     "glm5_next": _build_family("Glm5Next", build_glm5_next),
     "qwen2_audio": _build_family("Qwen2Audio", build_qwen2_audio),
     "voxtral": _build_family("Voxtral", build_voxtral),
+    "qwen2_5_omni_thinker": _build_family("Qwen2_5OmniThinker", build_omni_thinker),
+    "qwen3_omni_moe_thinker": _build_family("Qwen3OmniMoeThinker", build_omni_moe_thinker),
     "qwen2_vl": _build_family("Qwen2VL", build_qwen2_vl),
     "qwen2_5_vl": _build_family("Qwen2_5_VL", build_qwen25_vl),
     "qwen3_vl": _build_family("Qwen3VL", partial(build_qwen3_vl, text="qwen3_vl_text")),
@@ -92,7 +95,5 @@ NOT_IMPORTED: Mapping[str, str] = {
     "ernie4_5_vl_moe": "experts of its own for images beside those for text",
     "gemma3n": "a vision tower of another library (MobileNet); its text_config is read on its own",
     "step3_vl": "a compressed query in front of attention with one key and value head",
-    "qwen2_5_omni": "a talker and a vocoder beside the model that reads",
-    "qwen3_omni_moe": "a talker and a vocoder beside the model that reads",
 }
 """Types of models that see or hear and are asked for, with what keeps them from being read."""

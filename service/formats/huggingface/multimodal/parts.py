@@ -1,6 +1,6 @@
 """Shared parts of vision-language models: the tower, and the decoder of the family in ``text_config``."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import NamedTuple
 
@@ -26,8 +26,10 @@ class TextDecoder(NamedTuple):
 
 
 _ALIASES: Mapping[str, str] = {
+    "qwen2_5_omni_text": "qwen2",
     "qwen2_vl_text": "qwen2",
     "qwen2_5_vl_text": "qwen2",
+    "qwen3_omni_moe_text": "qwen3_moe",
     "qwen3_vl_text": "qwen3",
     "qwen3_vl_moe_text": "qwen3_moe",
     "glm4v_text": "glm4",
@@ -85,11 +87,42 @@ _GLM_V_MOE_TEXT: Mapping[str, ConfigDefault] = {
 }
 
 
+_QWEN_OMNI_TEXT = {
+    "vocab_size": 152_064,
+    "hidden_size": 3584,
+    "intermediate_size": 18_944,
+    "num_hidden_layers": 28,
+    "num_attention_heads": 28,
+    "num_key_value_heads": 4,
+    "max_position_embeddings": 32_768,
+    "sliding_window": 32_768,
+    "max_window_layers": 28,
+}
+
+
+_QWEN_OMNI_MOE_TEXT: Mapping[str, ConfigDefault] = {
+    "vocab_size": 3584,
+    "hidden_size": 2048,
+    "intermediate_size": 18_944,
+    "num_hidden_layers": 28,
+    "num_attention_heads": 28,
+    "num_key_value_heads": 4,
+    "max_position_embeddings": 32_768,
+    "use_sliding_window": False,
+    "head_dim": None,
+    "moe_intermediate_size": 768,
+    "num_experts": 128,
+    "num_experts_per_tok": 8,
+}
+
+
 _OWN_DEFAULTS: Mapping[str, Mapping[str, ConfigDefault]] = {
     "glm4v_text": _GLM_V_TEXT,
     "glm4v_moe_text": _GLM_V_MOE_TEXT,
+    "qwen2_5_omni_text": _QWEN_OMNI_TEXT,
     "qwen2_vl_text": _QWEN2_VL_TEXT,
     "qwen2_5_vl_text": _QWEN2_VL_TEXT,
+    "qwen3_omni_moe_text": _QWEN_OMNI_MOE_TEXT,
     "qwen3_vl_text": _QWEN3_VL_TEXT,
 }
 
@@ -135,9 +168,16 @@ def build_text_decoder(
 
 def join_vision_and_text(text: TextDecoder, image: ModelInputShape, *before: ModelLayer) -> Architecture:
     """Vision and projector in front of the decoder, whose sequence holds the projected positions."""
+    return join_senses_and_text(text, (image,), before)
+
+
+def join_senses_and_text(
+    text: TextDecoder, senses: Iterable[ModelInputShape], before: Iterable[ModelLayer]
+) -> Architecture:
+    """Towers and projectors in front of the decoder, whose sequence holds what they give."""
     decoder = text.architecture
     return Architecture(
-        inputs=(ModelInputShape(name="text", kind="tokens"), image),
+        inputs=(ModelInputShape(name="text", kind="tokens"), *senses),
         embeddings=decoder.embeddings,
         layers=(*before, *decoder.layers),
         heads=decoder.heads,
