@@ -110,4 +110,41 @@ LATER = {
         },
         4,
     ),
+    "phi4_multimodal": (
+        "Phi4Multimodal",
+        ("ForCausalLM", "Model"),
+        {
+            **TEXT,
+            "hidden_size": [48],
+            "tie_word_embeddings": [False, True],
+            "vision_config": [
+                {
+                    "hidden_size": [32],
+                    "intermediate_size": [50],
+                    "num_hidden_layers": [2, 3],
+                    "num_attention_heads": [4],
+                    "image_size": [56],
+                    "patch_size": [14],
+                }
+            ],
+            "audio_config": [
+                {
+                    "hidden_size": [32],
+                    "ext_pw_out_channel": [32],
+                    "depthwise_separable_out_channel": [32],
+                    "depthwise_multiplier": [1, 2],
+                    "intermediate_size": [30],
+                    "num_blocks": [2, 3],
+                    "num_attention_heads": [4],
+                    "kernel_size": [3, 5],
+                    "input_size": [20, 24],
+                    "time_reduction": [4, 8],
+                    "bias_max_distance": [10],
+                    "bias_symmetric": [False, True],
+                    "nemo_conv_channels": [6],
+                }
+            ],
+        },
+        4,
+    ),
 }

@@ -80,6 +80,7 @@ def import_config(config: Mapping[str, object]) -> ReadModel:
         context_tokens=context_tokens,
         defaulted=tuple(dict.fromkeys(defaulted)),
         tied_by_class=_count_class_tied_parameters(config, architecture),
+        left_out=tuple(name for name in family.left_out if name in config),
     )
 
 

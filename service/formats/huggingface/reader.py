@@ -174,6 +174,8 @@ class ModelFamily(NamedTuple):
     context_field: str | None
     defaults: Mapping[str, ConfigDefault]
     names: Mapping[str, tuple[str, ...]] = {}
+    left_out: tuple[str, ...] = ()
+    """Members that describe parts which are not read."""
 
     def build_reader(self, config: Mapping[str, object]) -> ConfigReader:
         """A reader of one configuration of this family."""

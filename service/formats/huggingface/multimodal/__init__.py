@@ -13,6 +13,11 @@ from service.formats.huggingface.multimodal.own import (
     build_minimax_m3,
     build_mllama,
 )
+from service.formats.huggingface.multimodal.phi import (
+    ADAPTERS,
+    build_phi4_multimodal,
+    build_published_phi4,
+)
 from service.formats.huggingface.multimodal.projected import (
     build_cohere_vision,
     build_gemma3,
@@ -35,6 +40,15 @@ _CLASSES = ("ForConditionalGeneration", "Model")
 def _build_family(prefix: str, build: Callable[[ConfigReader, str], Architecture]) -> ModelFamily:
     return ModelFamily(prefix, build, _CLASSES, "ForConditionalGeneration", None, {})
 
+
+_PHI_4 = ModelFamily(
+    "Phi4Multimodal",
+    build_phi4_multimodal,
+    ("ForCausalLM", "Model"),
+    "ForCausalLM",
+    "max_position_embeddings",
+    {"max_position_embeddings": 131_072},
+)
 
 FAMILIES: Mapping[str, ModelFamily] = {
     "llava": _build_family("Llava", build_llava),
@@ -84,6 +98,8 @@ FAMILIES: Mapping[str, ModelFamily] = {
         None,
         {},
     ),
+    "phi4_multimodal": _PHI_4,
+    "phi4mm": _PHI_4._replace(prefix="Phi4MM", build=build_published_phi4, left_out=ADAPTERS),
     "step3p7": _build_family("Step3p7", partial(build_step_vision, text="step3p5")),
     "step_robotics": _build_family("StepVL", partial(build_step_vision, text="qwen3")),
     "mllama": _build_family("Mllama", build_mllama),

@@ -32,6 +32,7 @@ _ALIASES: Mapping[str, str] = {
     "qwen3_omni_moe_text": "qwen3_moe",
     "qwen3_vl_text": "qwen3",
     "qwen3_vl_moe_text": "qwen3_moe",
+    "phi4_multimodal_text": "phi3",
     "glm4v_text": "glm4",
     "glm4v_moe_text": "glm4_moe",
     "kimi_k2": "deepseek_v3",
@@ -116,9 +117,21 @@ _QWEN_OMNI_MOE_TEXT: Mapping[str, ConfigDefault] = {
 }
 
 
+_PHI_4_TEXT: Mapping[str, ConfigDefault] = {
+    "vocab_size": 200_064,
+    "hidden_size": 3072,
+    "intermediate_size": 8192,
+    "num_hidden_layers": 32,
+    "num_attention_heads": 32,
+    "num_key_value_heads": 8,
+    "max_position_embeddings": 131_072,
+}
+
+
 _OWN_DEFAULTS: Mapping[str, Mapping[str, ConfigDefault]] = {
     "glm4v_text": _GLM_V_TEXT,
     "glm4v_moe_text": _GLM_V_MOE_TEXT,
+    "phi4_multimodal_text": _PHI_4_TEXT,
     "qwen2_5_omni_text": _QWEN_OMNI_TEXT,
     "qwen2_vl_text": _QWEN2_VL_TEXT,
     "qwen2_5_vl_text": _QWEN2_VL_TEXT,
