@@ -147,4 +147,48 @@ LATER = {
         },
         4,
     ),
+    "molmo2": (
+        "Molmo2",
+        BOTH,
+        {
+            "text_config": [
+                {
+                    **TEXT,
+                    "hidden_size": [48],
+                    "model_type": ["molmo2_text"],
+                    "head_dim": [12],
+                    "additional_vocab_size": [0, 7],
+                    "attention_bias": [False, True],
+                    "qk_norm_type": ["qwen3", "olmo"],
+                    "norm_after": [False, True],
+                }
+            ],
+            "vision_config": [
+                {
+                    "model_type": ["molmo2_vision"],
+                    "hidden_size": [32],
+                    "intermediate_size": [50],
+                    "num_hidden_layers": [3],
+                    "num_attention_heads": [4],
+                    "num_key_value_heads": [2, 4],
+                    "head_dim": [8],
+                    "image_size": [[56, 56]],
+                    "num_position_embeddings": [16],
+                }
+            ],
+            "adapter_config": [
+                {
+                    "model_type": ["molmo2_adapter"],
+                    "vision_feature_layer": [[2, 0], [1]],
+                    "hidden_size": [32],
+                    "num_attention_heads": [4],
+                    "num_key_value_heads": [2, 4],
+                    "head_dim": [8],
+                    "intermediate_size": [30],
+                    "text_hidden_size": [48],
+                }
+            ],
+        },
+        6,
+    ),
 }

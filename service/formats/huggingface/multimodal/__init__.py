@@ -6,6 +6,7 @@ from functools import partial
 from service.formats.huggingface.multimodal.audio import build_qwen2_audio, build_voxtral
 from service.formats.huggingface.multimodal.gemma import build_gemma_4_multimodal, build_gemma_4_unified
 from service.formats.huggingface.multimodal.glm import build_glm5_next, build_glm_v
+from service.formats.huggingface.multimodal.molmo import MOLMO, MOLMO_TEXT, build_molmo2
 from service.formats.huggingface.multimodal.omni import build_omni_moe_thinker, build_omni_thinker
 from service.formats.huggingface.multimodal.own import (
     build_kimi_vl,
@@ -98,6 +99,9 @@ FAMILIES: Mapping[str, ModelFamily] = {
         None,
         {},
     ),
+    "molmo": MOLMO,
+    "molmo2": _build_family("Molmo2", build_molmo2),
+    "molmo2_text": MOLMO_TEXT,
     "phi4_multimodal": _PHI_4,
     "phi4mm": _PHI_4._replace(prefix="Phi4MM", build=build_published_phi4, left_out=ADAPTERS),
     "step3p7": _build_family("Step3p7", partial(build_step_vision, text="step3p5")),
