@@ -30,6 +30,13 @@ def test_layers_are_counted_as_the_release_counts_them():
     assert both.architecture == import_config({**RELEASE, "num_layers": 4}).architecture
 
 
+def test_a_published_file_names_a_class_and_no_type():
+    bare = {name: value for name, value in RELEASE.items() if name != "model_type"}
+    read = import_config(bare)
+    assert (read.model_type, read.architecture) == ("longcat_flash", import_config(RELEASE).architecture)
+    assert "model_type" in read.defaulted
+
+
 @pytest.mark.parametrize(
     ("change", "code", "pointer"),
     [

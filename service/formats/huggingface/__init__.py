@@ -38,6 +38,10 @@ _CLASS_OF_DIFFUSERS = "_class_name"
 """Member in which a configuration of diffusers names its class; it has no ``model_type``."""
 
 
+_TYPES_OF_CLASSES = {"LongcatFlashForCausalLM": "longcat_flash"}
+"""Types of classes whose published files name a class alone."""
+
+
 class ReadModel(NamedTuple):
     """Result of reading a configuration. ``defaulted`` names the fields that it leaves to its family."""
 
@@ -57,7 +61,7 @@ def import_config(config: Mapping[str, object]) -> ReadModel:
 
     Raises :class:`PlanningError` whose pointer names the invalid field inside the configuration.
     """
-    if config.get("model_type") in THINKERS:
+    if str(config.get("model_type")) in THINKERS:
         return _import_thinker(config)
     config = _select_text_config(config)
     model_type = _read_model_type(config)
@@ -172,6 +176,9 @@ def _read_model_type(config: Mapping[str, object]) -> str:
         return model_type
     if model_type is None and encoders.is_original_format(config):
         return "bert"
+    names = config.get("architectures")
+    if model_type is None and isinstance(names, list) and names and str(names[0]) in _TYPES_OF_CLASSES:
+        return _TYPES_OF_CLASSES[str(names[0])]
     raise PlanningError("CONFIG_FIELD_MISSING", "/model_type", "model_type is missing")
 
 
