@@ -106,6 +106,14 @@ def known_to_transformers(config: dict) -> dict | None:
             turned = {"rope_type": "default", "rope_theta": 1e7, "partial_rotary_factor": 0.25}
             text = {**config["text_config"], "rope_parameters": turned, "eos_token_id": 248_044}
             return {**config, "text_config": text}
+        case "qwen2_5_omni" | "qwen3_omni_moe":
+            prefix = config["architectures"][0].removesuffix("Model").removesuffix("ForConditionalGeneration")
+            name = f"{prefix}ThinkerForConditionalGeneration"
+            thinker = {**config["thinker_config"], "architectures": [name]}
+            return {**thinker, "model_type": f"{config['model_type']}_thinker"}
+        case "step3p5":
+            # Its class of transformers is a bare model inside of Step-3.7.
+            return None
         case "internlm":
             return {
                 **config,
@@ -164,7 +172,8 @@ def main() -> None:
         if equal is None:
             continue
         counted = count(equal, equal["architectures"][0])
-        cases.append({"name": row["id"], "config": config, "parameter_count": counted})
+        stored = equal if "thinker_config" in config else config
+        cases.append({"name": row["id"], "config": stored, "parameter_count": counted})
     for model_type in FAMILIES:
         for number in range(24):
             config = random_config(model_type, choose)

@@ -19,7 +19,19 @@ from service.formats.quantization import read_checkpoint_format
 from service.planning.errors import PlanningError
 
 SHIPPED = Path(service.__file__).parent / "catalog" / "models" / "shipped.json"
-PARTS = {"text_config", "vision_config", "attn_config", "ffn_config", "linear_attn_config"}
+PARTS = {
+    "text_config",
+    "vision_config",
+    "audio_config",
+    "vit_config",
+    "adapter_config",
+    "thinker_config",
+    "audio_processor",
+    "config",
+    "attn_config",
+    "ffn_config",
+    "linear_attn_config",
+}
 """Members that are configurations themselves; others, such as labels, are kept whole."""
 Config = Mapping[str, Any]
 
