@@ -88,6 +88,7 @@ OWN_MEMBERS = {
     "git": "num_local_experts",
     "kimi_linear": "attn_res_block_size",
     "nomic_bert": "n_embd",
+    "step3p5": "moe_num_experts",
     "xlm-roberta": "lora_adaptations",
 }
 """Members of files that state a type of transformers, whose class does not build what they describe."""
@@ -111,9 +112,6 @@ def known_to_transformers(config: dict) -> dict | None:
             name = f"{prefix}ThinkerForConditionalGeneration"
             thinker = {**config["thinker_config"], "architectures": [name]}
             return {**thinker, "model_type": f"{config['model_type']}_thinker"}
-        case "step3p5":
-            # Its class of transformers is a bare model inside of Step-3.7.
-            return None
         case "internlm":
             return {
                 **config,
