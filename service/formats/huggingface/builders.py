@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from service.formats.huggingface import mixers, ngrams, patterns
+from service.formats.huggingface import ngrams, patterns
 from service.formats.huggingface.decoders import (
     AttentionOptions,
     DecoderFamily,
@@ -12,6 +12,7 @@ from service.formats.huggingface.decoders import (
     build_layers,
     read_key_value_heads,
 )
+from service.formats.huggingface.mixers import gemma, recurrent, residuals
 from service.formats.huggingface.reader import (
     ConfigReader,
     build_blocks,
@@ -42,7 +43,7 @@ def build_nemotron_h(reader: ConfigReader, suffix: str) -> Architecture:
     width, shared = "moe_intermediate_size", "moe_shared_expert_intermediate_size"
     family = DecoderFamily(
         heads=AttentionOptions(bias=False),
-        linear=mixers.build_nemotron_mamba,
+        linear=recurrent.build_nemotron_mamba,
         kinds=lambda _reader, _depth: kinds,
         blocks={"mlp": "norm ffn", "moe": "norm ffn", "full": "norm mixer", "linear": "norm mixer"},
         gated=False,
@@ -80,10 +81,10 @@ def build_ngram_decoder(reader: ConfigReader, suffix: str, family: DecoderFamily
 def build_gemma_4(reader: ConfigReader, suffix: str) -> Architecture:
     """Gemma 4, with the table that gives each layer an input of its own where there is one."""
     family = DecoderFamily(
-        attention=mixers.build_gemma_4_attention,
+        attention=gemma.build_gemma_4_attention,
         kinds=patterns.list_gemma_4_kinds,
         block="norm mixer norm norm ffn norm token_input",
-        parts={"ffn": mixers.build_gemma_4_feed_forward, "token_input": mixers.build_gemma_4_token_input},
+        parts={"ffn": gemma.build_gemma_4_feed_forward, "token_input": gemma.build_gemma_4_token_input},
         bias=False,
     )
     layers = (*_build_token_inputs(reader), *build_layers(reader, family))
@@ -113,13 +114,13 @@ def build_gemma_3n(reader: ConfigReader, suffix: str) -> Architecture:
     """Gemma 3n: several streams of which one passes each layer, and an input of each layer's own."""
     family = DecoderFamily(
         heads=AttentionOptions(norm="head"),
-        attention=mixers.build_gemma_3n_attention,
+        attention=gemma.build_gemma_3n_attention,
         kinds=patterns.list_gemma_3n_kinds,
         block="updates norm laurel mixer norm norm ffn norm token_input",
         parts={
-            "laurel": mixers.build_laurel,
-            "token_input": mixers.build_gemma_3n_token_input,
-            "updates": mixers.build_alternating_updates,
+            "laurel": gemma.build_laurel,
+            "token_input": gemma.build_gemma_3n_token_input,
+            "updates": gemma.build_alternating_updates,
         },
         bias=False,
     )
@@ -136,14 +137,14 @@ def build_kimi_linear(reader: ConfigReader, suffix: str, family: DecoderFamily) 
     """Kimi Linear, and Kimi K3, where each part and the head attend to what earlier blocks have added up."""
     *layers, norm = build_layers(reader, family)
     if reader.read_optional_size("attn_res_block_size"):
-        layers += mixers.build_attention_residual(reader, family, "")
+        layers += residuals.build_attention_residual(reader, family, "")
     return assemble_architecture(reader, suffix, family, (*layers, norm), reader.read_size("hidden_size"))
 
 
 def build_zamba(reader: ConfigReader, suffix: str) -> Architecture:
     """Zamba: Mamba 1 with one transformer layer that several places share, before a matrix of their own."""
     hidden = reader.read_size("hidden_size")
-    (mamba,) = mixers.build_hybrid_mamba(reader, DecoderFamily(), "linear")
+    (mamba,) = recurrent.build_hybrid_mamba(reader, DecoderFamily(), "linear")
     wide = reader.read_optional_size("attention_hidden_size") or 2 * hidden
     heads = reader.read_size("num_attention_heads")
     size = reader.read_optional_size("attention_head_dim")
@@ -169,7 +170,7 @@ def build_zamba_2(reader: ConfigReader, suffix: str) -> Architecture:
     turns, own_layers, mamba = (
         reader.read_size("num_mem_blocks"),
         tuple(own),
-        mixers.build_zamba_2_mamba(reader),
+        recurrent.build_zamba_2_mamba(reader),
     )
     return _assemble_shared(reader, suffix, kinds, shared, turns=turns, own=own_layers, mamba=mamba)
 

@@ -7,7 +7,7 @@ configuration classes where a published file may leave a field out.
 from collections.abc import Mapping
 from functools import partial
 
-from service.formats.huggingface import builders, mixers, patterns
+from service.formats.huggingface import builders, patterns
 from service.formats.huggingface.decoders import (
     SPELLINGS,
     AttentionOptions,
@@ -16,6 +16,7 @@ from service.formats.huggingface.decoders import (
     build_architecture,
     read_key_value_heads,
 )
+from service.formats.huggingface.mixers import experts, recurrent
 from service.formats.huggingface.parts import build_unsupported_error
 from service.formats.huggingface.patterns import build_sparse_after_dense
 from service.formats.huggingface.reader import ConfigDefault, ConfigReader, ModelFamily
@@ -50,7 +51,7 @@ def build_published_family(
 def _build_grok(prefix: str, defaults: Mapping[str, ConfigDefault]) -> ModelFamily:
     """Grok: Mixtral with norms on both sides, and in Grok-2 a feed-forward beside the experts."""
     around = "norm mixer norm norm ffn norm"
-    family = DecoderFamily(heads=_PLAIN, block=around, parts={"ffn": mixers.build_grok_experts})
+    family = DecoderFamily(heads=_PLAIN, block=around, parts={"ffn": experts.build_grok_experts})
     return build_published_family(prefix, family, classes=("ForCausalLM",), defaults=defaults)
 
 
@@ -97,7 +98,7 @@ def _build_arctic(reader: ConfigReader, suffix: str) -> Architecture:
         heads=_PLAIN,
         bias=False,
         block="norm mixer norm square norm ffn",
-        parts={"square": mixers.build_square_feed_forward},
+        parts={"square": experts.build_square_feed_forward},
         experts=ExpertLayout(inner="intermediate_size"),
     )
     return build_architecture(reader, suffix, family)
@@ -127,7 +128,7 @@ def _build_bailing(reader: ConfigReader, suffix: str) -> Architecture:
 
 _MINIMAX = DecoderFamily(
     heads=_PLAIN,
-    linear=mixers.build_lightning_attention,
+    linear=recurrent.build_lightning_attention,
     kinds=_list_minimax_kinds,
     experts=ExpertLayout(inner="intermediate_size"),
 )

@@ -6,7 +6,7 @@ from service.formats.huggingface.decoders import (
     build_architecture,
     build_feed_forward,
 )
-from service.formats.huggingface.mixers import build_latent_attention
+from service.formats.huggingface.mixers.latent import build_latent_attention
 from service.formats.huggingface.parts import build_unsupported_error, read_choice
 from service.formats.huggingface.reader import ConfigReader, build_invalid_error
 from service.planning.models.architecture import Architecture
