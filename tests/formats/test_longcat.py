@@ -24,6 +24,32 @@ def test_the_release():
     assert key_value_bytes(profile, 1.0, NumberFormat.BF16) == 2 * 28 * (512 + 64) * 2
 
 
+LITE = {"architectures": ["LongcatFlashNgramForCausalLM"]}
+
+
+def test_the_release_with_tables_of_ngrams():
+    """The files of LongCat-Flash-Lite hold 69,073,335,552 values.
+
+    384 of each of 14 layers are biases that correct the router; the layer for drafts has a token table of its
+    own, attention, a feed-forward, a matrix of 6,144 by 3,072 and five norms. Published: 2.9e9 to 4.5e9
+    active parameters, which leave out the tables.
+    """
+    read = import_config(LITE)
+    profile = build_profile(read.architecture)
+    draft = 131_072 * 3072 + 108_217_344
+    assert profile.parameter_count == 69_073_335_552 - 14 * 384 - draft
+    tables = sum((78 * 131_072 + 2 * place + 1) * 256 for place in range(12)) + 131_072 * 3072
+    assert profile.active_parameter_count - tables == pytest.approx(3.7e9, rel=0.22)
+    assert (read.model_type, read.context_tokens) == ("longcat_flash_ngram", 327_680)
+
+
+@pytest.mark.parametrize("change", [{"emb_neighbor_num": 1}, {"emb_split_num": 5}, {"emb_split_num": 1024}])
+def test_tables_that_do_not_divide_the_width_are_refused(change):
+    with pytest.raises(PlanningError) as caught:
+        import_config({**LITE, **change})
+    assert (caught.value.code, caught.value.pointer) == ("CONFIG_FIELD_INVALID", "/emb_split_num")
+
+
 def test_layers_are_counted_as_the_release_counts_them():
     """Transformers numbers the layers of the cache, two for each, and writes that number as well."""
     both = import_config({**RELEASE, "num_layers": 4, "num_hidden_layers": 8})

@@ -38,7 +38,10 @@ _CLASS_OF_DIFFUSERS = "_class_name"
 """Member in which a configuration of diffusers names its class; it has no ``model_type``."""
 
 
-_TYPES_OF_CLASSES = {"LongcatFlashForCausalLM": "longcat_flash"}
+_TYPES_OF_CLASSES = {
+    "LongcatFlashForCausalLM": "longcat_flash",
+    "LongcatFlashNgramForCausalLM": "longcat_flash_ngram",
+}
 """Types of classes whose published files name a class alone."""
 
 

@@ -95,6 +95,9 @@ FAMILIES: Mapping[str, ModelFamily] = {
         unnamed_class=step.CLASSES[0],
         names={**SPELLINGS, **step.NAMES},
     ),
+    "longcat_flash_ngram": _build_family(
+        "longcat_flash", partial(longcat.build_longcat, ngrams=True)
+    )._replace(prefix="LongcatFlashNgram", defaults=longcat.LITE),
     "kimi_k2": _build_family("deepseek_v3", BUILDERS["deepseek_v3"]),
     # The decoder inside of Mistral Small 4 and Mistral Large 3, which stands in no file of its own.
     "mistral4": _build_family("deepseek_v3", BUILDERS["deepseek_v3"])._replace(prefix="Mistral4"),

@@ -1,16 +1,19 @@
 """LongCat-Flash: two attentions and two feed-forwards a layer, and experts of which some compute nothing."""
 
+from collections.abc import Mapping
+
 from service.formats.huggingface.decoders import (
     DecoderFamily,
     Layers,
-    build_architecture,
+    assemble_architecture,
     build_feed_forward,
+    build_layers,
 )
 from service.formats.huggingface.mixers.latent import build_latent_attention
 from service.formats.huggingface.parts import build_unsupported_error, read_choice
-from service.formats.huggingface.reader import ConfigReader, build_invalid_error
-from service.planning.models.architecture import Architecture
-from service.planning.models.layers import Linear, MixtureOfExperts
+from service.formats.huggingface.reader import ConfigDefault, ConfigReader, build_invalid_error
+from service.planning.models.architecture import Architecture, ModelLayer
+from service.planning.models.layers import EmbeddingTable, Linear, MixtureOfExperts
 
 
 def _build_zero_experts(reader: ConfigReader, family: DecoderFamily, kind: str) -> Layers:
@@ -54,7 +57,50 @@ LONGCAT = DecoderFamily(
 )
 
 
-def build_longcat(reader: ConfigReader, suffix: str) -> Architecture:
+LITE: Mapping[str, ConfigDefault] = {
+    "vocab_size": 131_072,
+    "hidden_size": 3072,
+    "num_layers": 14,
+    "num_attention_heads": 32,
+    "max_position_embeddings": 327_680,
+    "tie_word_embeddings": False,
+    "attention_bias": False,
+    "ffn_hidden_size": 6144,
+    "q_lora_rank": 1536,
+    "kv_lora_rank": 512,
+    "qk_nope_head_dim": 128,
+    "qk_rope_head_dim": 64,
+    "v_head_dim": 128,
+    "moe_topk": 12,
+    "n_routed_experts": 256,
+    "zero_expert_num": 128,
+    "expert_ffn_hidden_size": 1024,
+    "emb_neighbor_num": 4,
+    "emb_split_num": 4,
+    "ngram_vocab_size_ratio": 78,
+}
+"""Sizes of LongCat-Flash-Lite, which its configuration class has by default."""
+
+_MOST_TABLES = 1024
+"""Tables of n-grams beyond which a configuration is refused; the released model has 12."""
+
+
+def _build_ngram_tables(reader: ConfigReader) -> tuple[ModelLayer, ...]:
+    """Tables of pairs, triples and longer runs of tokens, each with a matrix to the width of the model.
+
+    Each has two rows more than the one before, so that no two of them fall together alike.
+    """
+    hidden, longest = reader.read_size("hidden_size"), reader.read_size("emb_neighbor_num")
+    count = reader.read_size("emb_split_num") * (longest - 1)
+    if not 0 < count <= _MOST_TABLES or hidden % count:
+        raise build_invalid_error("emb_split_num", "the tables of n-grams do not divide hidden_size")
+    rows = reader.read_factor("ngram_vocab_size_ratio") * reader.read_size("vocab_size")
+    width = hidden // count
+    tables = [EmbeddingTable(rows=int(rows + 2 * place + 1), size=width) for place in range(count)]
+    return (*tables, Linear(input_size=width, output_size=hidden, count=count))
+
+
+def build_longcat(reader: ConfigReader, suffix: str, *, ngrams: bool = False) -> Architecture:
     """LongCat-Flash, whose layers transformers numbers twice, once for each attention."""
     read_choice(reader, "zero_expert_type", "identity", "identity")
     read_choice(reader, "attention_method", "MLA", "MLA")
@@ -62,4 +108,6 @@ def build_longcat(reader: ConfigReader, suffix: str) -> Architecture:
     counted = ConfigReader(
         {**reader.config, "num_hidden_layers": layers}, reader.defaults, reader.names, reader.defaulted
     )
-    return build_architecture(counted, suffix, LONGCAT)
+    tables = _build_ngram_tables(counted) if ngrams else ()
+    built = (*tables, *build_layers(counted, LONGCAT))
+    return assemble_architecture(counted, suffix, LONGCAT, built, counted.read_size("hidden_size"))

@@ -1,4 +1,4 @@
-"""What stands around the parts of a layer: hyper-connections, and residuals of earlier blocks."""
+"""Parts around the others of a layer: hyper-connections, and residuals of earlier blocks."""
 
 from service.formats.huggingface.decoders import DecoderFamily, Layers
 from service.formats.huggingface.reader import ConfigReader
