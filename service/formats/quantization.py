@@ -103,6 +103,7 @@ _LAYER_PREFIX = re.compile(
 )
 _EXPRESSION_PARENTS = ("model.layers", "language_model.model.layers", "model.language_model.layers")
 _HEAD_NAMES = ("lm_head",)
+_NGRAM_TABLE = "ngram_embedding"
 
 _MOST_LISTED = 5000
 _MOST_WORK = 500_000
@@ -268,6 +269,8 @@ class _SchemeRules(NamedTuple):
     """True if the language-model head is packed unless it is ignored."""
     table: bool = False
     """True if the token table is packed, and with it a head that is tied to it."""
+    lookups: MatrixScheme | None = None
+    """Scheme of tables of n-grams, where it differs from that of the token table."""
 
     def select_scheme(self, layer: str, names: Sequence[str]) -> MatrixScheme:
         """Returns the scheme of a matrix that may be called by any of ``names``."""
@@ -392,7 +395,20 @@ def _read_fp8(reader: _QuantizationReader) -> _SchemeRules:
     if experts not in (None, "fp4", "fp8"):
         raise _build_invalid_error(f"{reader.pointer}/expert_dtype", "known values are fp4 and fp8")
     packed = MXFP4 if experts == "fp4" else None
-    return _SchemeRules(((None, scheme),), ignored, NumberFormat.FP8, experts=packed)
+    lookups = _read_converted_tables(reader)
+    return _SchemeRules(((None, scheme),), ignored, NumberFormat.FP8, experts=packed, lookups=lookups)
+
+
+def _read_converted_tables(reader: _QuantizationReader) -> MatrixScheme | None:
+    """Returns the scheme of the tables of n-grams that are in FP8 with one scale; None if they are not.
+
+    Other embeddings are refused, because the name does not say which table of a model they are.
+    """
+    name = "modules_to_convert"
+    found = reader.read_modules(name)
+    if found.globs or found.expressions or any(n.split(".")[-1] != _NGRAM_TABLE for n in found.names):
+        raise _build_invalid_error(f"{reader.pointer}/{name}", f"may name {_NGRAM_TABLE} alone")
+    return build_fp8_tensor() if found.names else None
 
 
 def _read_fbgemm(reader: _QuantizationReader) -> _SchemeRules:
@@ -704,6 +720,7 @@ def _build_format(method: str, rules: _SchemeRules, *, copies_tied_head: bool) -
         scheme_of=select_scheme,
         head=select_head_scheme,
         table=select_table_scheme,
+        lookups=rules.lookups,
         layer_key=build_layer_key if any(modules.by_layer for modules in rules.module_lists) else None,
         copies_tied_head=copies_tied_head,
     )

@@ -31,6 +31,9 @@ REPOSITORY_BYTES = {
     "minimax-m2": 230e9,
     # Headers of the files of GLM-5.3-Flash, 328,326,771,576 bytes, less those of its layer for drafts.
     "glm-5.3-flash": 320.8e9,
+    # Files of Qwen3.8-Flash-Next-FP8, 172.8 GiB, less its layer for drafts: 2,516,582,400 values in FP8 and
+    # 90,568,448 in 16 bits.
+    "qwen3.8-flash-next-fp8": 172.8 * 2**30 - 2.70e9,
 }
 
 

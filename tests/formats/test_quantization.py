@@ -330,3 +330,22 @@ class TestExpertsInFourBits:
         with pytest.raises(PlanningError) as caught:
             read_checkpoint_format({"quantization_config": self.FP8, "expert_dtype": "fp3"}, 4)
         assert caught.value.pointer == "/quantization_config/expert_dtype"
+
+
+class TestTablesInEightBits:
+    """Qwen3.8-Flash-Next-FP8 converts its table of n-grams, which is no matrix of a layer."""
+
+    FP8 = {"quant_method": "fp8", "weight_block_size": [128, 128]}
+
+    def test_a_table_of_ngrams_has_one_scale_and_the_table_of_tokens_stays_wide(self):
+        listed = {**self.FP8, "modules_to_convert": ["ple.ple_embedding.ngram_embedding"]}
+        found = read(listed)
+        assert found.lookups.compute_bytes(160, 1000) == 160_004
+        assert found.table(FACTS, 160) == WIDE
+        assert read(self.FP8).lookups is None
+
+    @pytest.mark.parametrize("names", [["embed_tokens"], ["*ngram_embedding"], "ngram_embedding"])
+    def test_other_tables_are_refused(self, names):
+        with pytest.raises(PlanningError) as caught:
+            read({**self.FP8, "modules_to_convert": names})
+        assert caught.value.pointer == "/quantization_config/modules_to_convert"

@@ -62,8 +62,9 @@ class WeightFormat:
 
     ``scheme_of`` gives the scheme of each matrix inside blocks. Where it depends on the layer, ``layer_key``
     maps a layer to a key: layers with the same key are stored alike. ``head`` and ``table`` give the schemes
-    of the language-model head and of the token table, ``wide_bits`` the width of tensors that are no
-    matrices. Formats are compared by identity.
+    of the language-model head and of the token table, ``lookups`` that of other tables where it differs from
+    the token table's, ``wide_bits`` the width of tensors that are no matrices. Formats are compared by
+    identity.
     """
 
     name: str
@@ -73,6 +74,7 @@ class WeightFormat:
     scheme_of: SchemeOf
     head: Callable[[ModelFacts, int], MatrixScheme]
     table: Callable[[ModelFacts, int], MatrixScheme]
+    lookups: MatrixScheme | None = None
     wide_bits: float = 16.0
     layer_key: Callable[[int, ModelFacts], Hashable] | None = None
     source: str = ""

@@ -117,7 +117,10 @@ class WeightInventory:
         tied = table.compute_bytes(*self.tied) if self.tied else 0.0
         tables = table.compute_bytes(self.table_size, self.table_rows) if self.table_rows else 0.0
         untied = self.facts._replace(tied=False)
-        tables += sum(weight_format.table(untied, size).compute_bytes(size, n) for size, n in self.lookups)
+        tables += sum(
+            (weight_format.lookups or weight_format.table(untied, size)).compute_bytes(size, n)
+            for size, n in self.lookups
+        )
         return StoredWeights(
             table_split=tables,
             table_whole=self.table_whole * wide,
