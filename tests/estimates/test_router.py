@@ -269,6 +269,24 @@ class TestRange:
             "/model/architecture/layers/1/count",
         )
 
+    @pytest.mark.parametrize("inside", [True, False])
+    def test_a_layer_that_contradicts_itself_is_named_by_its_place(self, reader, inside):
+        norm = {"kind": "normalization", "size": 64}
+        experts = {
+            "kind": "mixture_of_experts",
+            "hidden_size": 64,
+            "expert_count": 4,
+            "experts_per_token": 8,
+            "expert_inner_size": 32,
+        }
+        wrong = {"kind": "block", "layers": [norm, experts], "count": 3} if inside else experts
+        model = {"source": "architecture", "architecture": {"layers": [norm, wrong, norm]}}
+        answer = reader.post("/v1/estimates/memory", question(model, "h100-sxm"))
+        (error,) = answer.json()["errors"]
+        place = "1/layers/1" if inside else "1"
+        pointer = f"/model/architecture/layers/{place}/experts_per_token"
+        assert (error["code"], error["pointer"]) == ("EXPERTS_PER_TOKEN", pointer)
+
     def test_figures_beyond_int64_are_refused(self, reader):
         """2^31 tokens x 10^6 sequences x 2^20 wide is far above 2^63 bytes."""
         layer = {"kind": "linear", "input_size": 2**20, "output_size": 2**20}

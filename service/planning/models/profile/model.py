@@ -10,6 +10,7 @@ from functools import cached_property
 from itertools import accumulate
 from typing import NamedTuple
 
+from service.planning.errors import PlanningError
 from service.planning.hardware.traffic import ExpertChoice
 from service.planning.models.architecture import (
     MODELLED_INPUTS,
@@ -418,6 +419,26 @@ def build_profile(architecture: Architecture) -> ModelProfile:
     depth: they count with the head. Raises :class:`PlanningError` above ``MOST_BLOCKS`` blocks,
     ``MOST_LAYERS`` layers or ``MOST_PARAMETERS`` parameters.
     """
+    try:
+        return _build_profile(architecture)
+    except PlanningError as error:
+        raise _locate_error(architecture, error) from error
+
+
+def _locate_error(architecture: Architecture, error: PlanningError) -> PlanningError:
+    """Returns the error of a layer with the layer's place in the architecture; another one as it is."""
+    for place, layer in enumerate(architecture.layers):
+        inner = layer.layers if isinstance(layer, LayerBlock) else (layer,)
+        for number, each in enumerate(inner):
+            try:
+                list(each.list_tensors())
+            except PlanningError as found:
+                within = f"/layers/{number}" if isinstance(layer, LayerBlock) else ""
+                return PlanningError(found.code, f"/layers/{place}{within}{found.pointer}", found.detail)
+    return error
+
+
+def _build_profile(architecture: Architecture) -> ModelProfile:
     check_written(architecture)
     parts = _split_architecture(architecture)
     starts = accumulate((block.count for block in parts.in_order), initial=0)
