@@ -30,7 +30,6 @@ from service.evidence.imports import service as evidence
 from service.kit.http import web
 from service.kit.http.long_work import QUESTIONS, SEARCHES, VERIFICATIONS, LongWork
 from service.plans import creation
-from service.plans import router as plans
 from service.quotes import service as quotes
 from service.quotes.form import router as form
 from service.quotes.form.fields import AT_FIRST
@@ -211,7 +210,7 @@ class TestWhereTheyAreAnswered:
                 )
             ),
             (("/v1/tariffs:bill", "bill_tariff"), QUESTIONS, (router, "answer_question")),
-            (("/v1/plans:fleet", "plan_fleet"), SEARCHES, (plans, "answer_question")),
+            (("/v1/plans:fleet", "plan_fleet"), SEARCHES, (creation, "answer_question")),
             (("/v1/plans", "create_plan"), SEARCHES, (creation, "answer_question")),
             (("/v1/quotes", "create_quote"), QUESTIONS, (quotes, "build_quote")),
             (("/v1/models:import", "import_model"), QUESTIONS, (models, "read_config")),

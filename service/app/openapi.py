@@ -158,7 +158,7 @@ def build_openapi_document(app: FastAPI) -> dict[str, Any]:
         scope = needed.get(operation["operationId"])
         operation["security"] = [{"bearer": [scope]}] if scope else []
         if is_question(path):
-            operation["parameters"] = [REVISION_PARAMETER]
+            operation["parameters"] = [*operation.get("parameters", ()), REVISION_PARAMETER]
         if scope:
             operation["description"] += f" Needs the scope `{scope}`."
         if "requestBody" in operation:

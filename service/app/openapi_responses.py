@@ -119,9 +119,12 @@ _MORE_HEADERS = {
 }
 
 
+_FLEET = "/v1/plans:fleet"
+
+
 def is_question(path: str) -> bool:
-    """Returns true if an operation answers from a snapshot and stores nothing."""
-    return path.startswith("/v1/estimates") or path in ("/v1/tariffs:bill", "/v1/plans:fleet")
+    """Returns true if an operation answers from a snapshot. All but that of fleets store nothing."""
+    return path.startswith("/v1/estimates") or path in ("/v1/tariffs:bill", _FLEET)
 
 
 def _list_statuses(path: str, method: str, operation: dict[str, Any]) -> set[int]:
@@ -134,7 +137,7 @@ def _list_statuses(path: str, method: str, operation: dict[str, Any]) -> set[int
     names = {parameter["name"] for parameter in operation.get("parameters", ())}
     if "page_token" in names or (method == "get" and "{id}" not in path):
         statuses.add(400)  # a page token of another list
-    if method != "get" and not is_question(path):
+    if method != "get" and (path == _FLEET or not is_question(path)):
         statuses.add(409)
     if "if-match" in names:
         statuses |= set(_IF_MATCHING)

@@ -28,6 +28,7 @@ from service.schemas import (
     plan_answers,
     run_answers,
     serving_answers,
+    stored_plans,
     summary,
     tariff_bills,
 )
@@ -268,6 +269,7 @@ def describe_members(schemas: dict[str, Any]) -> None:
         summary,
         plan_answers,
         fleet_plans,
+        stored_plans,
         events,
         models,
         tariffs,

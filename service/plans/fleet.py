@@ -1,6 +1,6 @@
 """Schedule of several workloads on pools of devices within a budget."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from itertools import pairwise
@@ -30,6 +30,7 @@ from service.plans.fleet_options import (
     to_moment,
 )
 from service.plans.fleet_remedies import ReplacementSchedule, to_unplaced
+from service.plans.space import SearchOutcome, SearchPiece
 from service.resolve.catalog import CatalogView
 from service.schemas.answer import to_evidence
 from service.schemas.base import MoneyAmount, QuantityEstimate
@@ -50,25 +51,54 @@ def estimate_fleet(question: FleetPlanRequest, catalog: CatalogView) -> FleetPla
     return _FleetAnswerBuilder(question, catalog).build_answer()
 
 
+def split_fleet(question: FleetPlanRequest, catalog: CatalogView) -> tuple[SearchPiece, ...]:
+    """Returns the pieces of the search of a fleet, each of a workload on a pool."""
+    asking = _read_fleet(question, catalog)
+    asking.count_all_configurations()
+    return asking.list_pieces()
+
+
+def search_fleet_piece(question: FleetPlanRequest, catalog: CatalogView, piece: SearchPiece) -> SearchOutcome:
+    """Returns the outcome of one piece of the search of a fleet."""
+    return _read_fleet(question, catalog).search_piece(piece)
+
+
+def schedule_fleet(
+    question: FleetPlanRequest, catalog: CatalogView, outcomes: Iterable[SearchOutcome]
+) -> FleetPlan:
+    """Returns the schedule of a fleet from the outcomes of all pieces, in the order of the pieces."""
+    return _FleetAnswerBuilder(question, catalog, outcomes).build_answer()
+
+
+def _read_fleet(question: FleetPlanRequest, catalog: CatalogView) -> FleetRequestReader:
+    """Returns the reader of a question that starts at a whole second."""
+    whole = question.starts_at + timedelta(microseconds=-question.starts_at.microsecond % 1_000_000)
+    question = question.model_copy(update={"starts_at": whole})
+    _check_names(question)
+    resolve_budget(question, catalog)
+    return FleetRequestReader(question, catalog, build_pools(question, catalog))
+
+
 class _AssignedWorkload(NamedTuple):
     placed: PlacedTask
     option: FleetOption
 
 
 class _FleetAnswerBuilder:
-    def __init__(self, question: FleetPlanRequest, catalog: CatalogView) -> None:
+    def __init__(
+        self,
+        question: FleetPlanRequest,
+        catalog: CatalogView,
+        outcomes: Iterable[SearchOutcome] | None = None,
+    ) -> None:
         self.asked, self.catalog = question, catalog
-        whole = question.starts_at + timedelta(microseconds=-question.starts_at.microsecond % 1_000_000)
-        self.question = question = question.model_copy(update={"starts_at": whole})
-        _check_names(question)
-        self.budget = resolve_budget(question, catalog)
-        self.pools = build_pools(question, catalog)
-        self.asking = FleetRequestReader(question, catalog, self.pools)
-        self.code = get_currency(question)
-        # Too large a question is refused before any search.
-        for place in range(len(question.workloads)):
-            for pool in self.asking.list_allowed_pools(place):
-                self.asking.count_configurations(place, pool)
+        self.asking = _read_fleet(question, catalog)
+        self.question = question = self.asking.question
+        self.budget, self.code = resolve_budget(question, catalog), get_currency(question)
+        self.pools = self.asking.pools
+        self.asking.count_all_configurations()
+        if outcomes is not None:
+            self.asking.take_outcomes(outcomes)
         # Options by workload and pool.
         self.found: Sequence[Mapping[int, FleetOptions]] = [
             {pool: self.asking.list_options(place, pool) for pool in self.asking.list_allowed_pools(place)}

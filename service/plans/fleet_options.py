@@ -1,15 +1,17 @@
 """Options of the workloads of a fleet: windows, pools and configurations on each pool."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from decimal import Decimal
+from itertools import islice
 from typing import NamedTuple
 
 from pydantic import MISSING
 
 from service.kit.clock import now
+from service.kit.http.cancellation import check_cancelled
 from service.planning.errors import PlanningError
 from service.planning.notes import AnswerNotes
 from service.planning.scheduling.schedule import TaskMode
@@ -17,7 +19,7 @@ from service.plans.defaults import drop_default_levels, select_within_levels
 from service.plans.pricing import CandidatePricer, PricedCandidate
 from service.plans.runs import RunCache
 from service.plans.search import merge_outcomes, search_space, split_search
-from service.plans.space import SearchPiece, SearchSpace
+from service.plans.space import SearchOutcome, SearchPiece, SearchSpace
 from service.plans.supplies import build_space
 from service.resolve.catalog import CatalogView
 from service.resolve.hardware import resolve_cluster
@@ -166,9 +168,11 @@ def to_moment(question: FleetPlanRequest, seconds: int) -> datetime:
 
 
 class _CountedSearch(NamedTuple):
-    """A search whose configurations are counted. ``key`` identifies it."""
+    """A search whose configurations are counted, of a workload on a pool. ``key`` identifies it."""
 
     key: str
+    place: int
+    pool: FleetPool
     space: SearchSpace
     pieces: tuple[SearchPiece, ...]
 
@@ -187,6 +191,7 @@ class FleetRequestReader:
         self.windows = build_windows(question)
         self.left = MOST_CANDIDATES
         self._searches: dict[str, _CountedSearch] = {}
+        self._outcomes: dict[str, Sequence[SearchOutcome]] = {}
         self._known: dict[str, FleetOptions] = {}
 
     def list_allowed_pools(self, place: int) -> list[int]:
@@ -208,6 +213,43 @@ class FleetRequestReader:
             PlanningError: the limit is exceeded, or the workload has no sound answer.
         """
         self._prepare_search(place, self.pools[pool], self._list_counts(place, pool))
+
+    def count_all_configurations(self) -> None:
+        """Counts the configurations of every workload, so that too large a question is never searched.
+
+        Raises:
+            PlanningError: the limit is exceeded, or a workload has no sound answer.
+        """
+        for place in range(len(self.question.workloads)):
+            for pool in self.list_allowed_pools(place):
+                self.count_configurations(place, pool)
+
+    def list_pieces(self) -> tuple[SearchPiece, ...]:
+        """Returns the pieces of the searches that are counted, in order."""
+        return tuple(
+            SearchPiece(
+                piece.candidates,
+                {"workload": search.place, "pool": self.pools.index(search.pool), "part": dict(piece.part)},
+            )
+            for search in self._searches.values()
+            for piece in search.pieces
+        )
+
+    def search_piece(self, piece: SearchPiece) -> SearchOutcome:
+        """Returns the outcome of a piece. Only the search that it belongs to is prepared."""
+        place, pool, part = (piece.part[name] for name in ("workload", "pool", "part"))
+        devices = self.pools[pool]
+        prepared = self._prepare_search(place, devices, self._list_counts(place, pool))
+        if prepared is None:
+            raise ValueError("a piece belongs to a search")
+        with self._relocate_errors(place, devices):
+            return search_space(prepared.space, SearchPiece(piece.candidates, part))
+
+    def take_outcomes(self, outcomes: Iterable[SearchOutcome]) -> None:
+        """Takes the outcomes of all pieces, in their order, so that they are not searched again."""
+        left = iter(outcomes)
+        for search in self._searches.values():
+            self._outcomes[search.key] = tuple(islice(left, len(search.pieces)))
 
     def list_options(self, place: int, pool: int) -> FleetOptions:
         """Returns the configurations of a workload on a pool."""
@@ -254,7 +296,7 @@ class FleetRequestReader:
             key = asked.model_dump_json()
             if key not in self._searches:
                 space = build_space(asked, self.catalog)
-                found = _CountedSearch(key, space, split_search(space))
+                found = _CountedSearch(key, place, devices, space, split_search(space))
                 self._spend_candidates(place, sum(piece.candidates for piece in found.pieces))
                 self._searches[key] = found
         return self._searches[key]
@@ -272,14 +314,18 @@ class FleetRequestReader:
 
     def _search_options(self, prepared: _CountedSearch, place: int, pool: int) -> FleetOptions:
         space, runs = prepared.space, RunCache()
-        whole = merge_outcomes(
-            [search_space(space, piece) for piece in prepared.pieces], space.question.search.depth
-        )
+        outcomes = self._outcomes.get(prepared.key)
+        if outcomes is None:
+            outcomes = [search_space(space, piece) for piece in prepared.pieces]
+        whole = merge_outcomes(outcomes, space.question.search.depth)
         outcome = select_within_levels(whole)
         if whole.kept and not outcome.kept:
             space, outcome = drop_default_levels(space), whole
         pricer = CandidatePricer(space, runs)
-        candidates = [pricer.price_start(space.supplies[0], kept) for kept in outcome.kept]
+        candidates = list[PricedCandidate]()
+        for kept in outcome.kept:
+            check_cancelled()  # pricing takes as long as the search
+            candidates.append(pricer.price_start(space.supplies[0], kept))
         found = [one for one in candidates if one.seconds is not None and self._is_priced(one)]
         modes = (self._build_mode(one, space, place, pool) for one in found)
         options = tuple(FleetOption(mode, one, space, runs) for mode, one in zip(modes, found, strict=True))

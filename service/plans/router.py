@@ -1,31 +1,29 @@
 """Operations on plans."""
 
-from functools import partial
 from typing import Annotated, Any
 
 from fastapi import Path, Query, Request, Response
 
 from service.audit.service import Read, Write
-from service.estimates.service import answer_question
-from service.evidence.snapshot import Snapshots
-from service.kit.http.long_work import DeferredAnswer
+from service.evidence.snapshot import Snapshots, get_requested_snapshot
 from service.kit.http.pages import NEWEST_FIRST
 from service.kit.http.web import (
     LOCATED,
     OffloadedInlineSearch,
+    OffloadedSearch,
     OffloadedWork,
     ReadOnlyRoute,
     api_router,
     json_response,
 )
 from service.plans import creation, repository, stored
-from service.plans.fleet import estimate_fleet
 from service.plans.schemas import PlanId, PlanPage, PlanQuery
 from service.schemas.fleet_plans import FleetPlan, FleetPlanRequest
-from service.schemas.plan_answers import Plan
 from service.schemas.plans import PlanRequest
+from service.schemas.stored_plans import Plan
 
 router = api_router("/v1/plans", tag="plans")
+# A fleet needs `plans:read`: what is answered soon is not stored, and `plan_fleet` checks the scope to store.
 fleets = api_router("/v1/plans", tag="plans", route_class=ReadOnlyRoute)
 _LOCATED: dict[str, Any] = {"headers": LOCATED[201]["headers"]}
 _CREATED: dict[int | str, dict[str, Any]] = {200: _LOCATED, 202: {**_LOCATED, "model": Plan}}
@@ -87,10 +85,26 @@ def delete_plan(write: Write, id: PlanPath) -> Response:
     return write.run(None, lambda session: stored.delete_plan(session, write.tenant_id, id))
 
 
-@fleets.post(":fleet", summary="Plan several workloads over shared devices")
-async def plan_fleet(question: FleetPlanRequest, request: Request) -> FleetPlan:
-    """Plans several workloads over pools of devices and a budget: place, devices and time of each."""
-    snapshot = await request.app.state.snapshots.get_requested(request.scope)
-    found: Any = DeferredAnswer(partial(answer_question, estimate_fleet, question, snapshot), is_search=True)
-    answered: FleetPlan = found
-    return answered
+@fleets.post(
+    ":fleet",
+    summary="Plan several workloads over shared devices",
+    response_model=FleetPlan,
+    responses={202: {**_LOCATED, "model": Plan}},
+)
+async def plan_fleet(
+    *,
+    request: Request,
+    write: Write,
+    aside: OffloadedWork,
+    soon: OffloadedInlineSearch,
+    late: OffloadedSearch,
+    question: FleetPlanRequest,
+) -> Response:
+    """Plans several workloads over pools of devices and a budget: place, devices and time of each.
+
+    A fleet that is not answered within a second runs in the background (202), if the caller has the scope
+    `plans:write`: get the plan at `Location` until its `state` is no longer `running`. Only such a fleet is
+    stored. A caller without that scope gets the answer within five seconds, or 503.
+    """
+    catalog = await get_requested_snapshot(request)
+    return await creation.plan_fleet(write, catalog, aside, (soon, late), question)

@@ -6,8 +6,7 @@ from pydantic import Field
 from typing_extensions import TypeAliasType, TypedDict
 
 from service.kit.http.pages import NextPageToken, PageQuery
-from service.schemas.plan_answers import Plan
-from service.schemas.plans import PlanGoal
+from service.schemas.stored_plans import Plan, StoredPlanGoal
 
 PlanId = Annotated[str, Field(pattern=r"^[0-9a-f]{32}$", max_length=32)]
 PlanState = TypeAliasType("PlanState", Literal["running", "done", "cancelled", "failed"])
@@ -25,5 +24,5 @@ class PlanQuery(PageQuery):
 
     state: Annotated[list[PlanState], Field(max_length=4)] = []
     """States to list."""
-    goal: Annotated[list[PlanGoal], Field(max_length=5)] = []
+    goal: Annotated[list[StoredPlanGoal], Field(max_length=6)] = []
     """Goals to list."""

@@ -1,7 +1,7 @@
 """Computation of a plan: its pieces are searched, here or by other processes, then ranked."""
 
-from collections.abc import Iterable, Sequence
-from typing import Any, Final, NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from pydantic import MISSING
 from pydantic_core import from_json
@@ -13,13 +13,16 @@ from service.plans import repository
 from service.plans.answer import build_answer
 from service.plans.defaults import drop_default_levels, select_within_levels
 from service.plans.errors import PlanNotFound
+from service.plans.fleet import schedule_fleet, search_fleet_piece, split_fleet
 from service.plans.ranking import rank_candidates
 from service.plans.search import merge_outcomes, search_space, split_search
 from service.plans.sensitivity import has_tariff
 from service.plans.space import SearchOutcome, SearchPiece, SearchSpace
 from service.plans.supplies import build_space
+from service.plans.tables import CONFIGURATION
 from service.plans.words import describe_candidate
 from service.resolve.catalog import CatalogView
+from service.schemas.fleet_plans import FleetPlan, FleetPlanRequest
 from service.schemas.plan_answers import PlanResult
 from service.schemas.plans import PlanRequest
 
@@ -44,9 +47,12 @@ def build_pin(catalog: CatalogView) -> SearchPin:
 
 
 class PreparedSearch(NamedTuple):
-    """A question and the pieces of its search, with the answer if the search is small."""
+    """A question and the pieces of its search, with the answer if the search is small.
 
-    question: PlanRequest
+    The answer of a fleet is never stored with its question: one that is found soon is not stored at all.
+    """
+
+    question: PlanRequest | FleetPlanRequest
     pin: SearchPin
     pieces: tuple[SearchPiece, ...]
     answer: PlanResult | None = None
@@ -82,6 +88,11 @@ def prepare_pieces(question: PlanRequest, catalog: CatalogView) -> PreparedSearc
     return PreparedSearch(question, build_pin(catalog), split_search(build_space(question, catalog)))
 
 
+def prepare_fleet(question: FleetPlanRequest, catalog: CatalogView) -> PreparedSearch:
+    """Returns the pieces of the search of a fleet."""
+    return PreparedSearch(question, build_pin(catalog), split_fleet(question, catalog))
+
+
 def search_plan_piece(question: PlanRequest, catalog: CatalogView, piece: SearchPiece) -> SearchOutcome:
     """Returns the outcome of one piece of a question."""
     return search_space(build_space(question, catalog), piece)
@@ -90,6 +101,22 @@ def search_plan_piece(question: PlanRequest, catalog: CatalogView, piece: Search
 def rank_plan(question: PlanRequest, catalog: CatalogView, outcomes: Iterable[SearchOutcome]) -> PlanResult:
     """Returns the answer from the outcomes of all pieces, in the order of the pieces."""
     return _rank_outcomes(build_space(question, catalog), outcomes)
+
+
+_Question = TypeVar("_Question", PlanRequest, FleetPlanRequest)
+
+
+class SearchSteps(NamedTuple, Generic[_Question]):
+    """Steps of the search of one kind of question, which processes share."""
+
+    question: type[_Question]
+    prepare: Callable[[_Question, CatalogView], PreparedSearch]
+    search: Callable[[_Question, CatalogView, SearchPiece], SearchOutcome]
+    finish: Callable[[_Question, CatalogView, Iterable[SearchOutcome]], PlanResult | FleetPlan]
+
+
+PLAN_STEPS: Final = SearchSteps(PlanRequest, prepare_pieces, search_plan_piece, rank_plan)
+FLEET_STEPS: Final = SearchSteps(FleetPlanRequest, prepare_fleet, search_fleet_piece, schedule_fleet)
 
 
 def _search_pieces(space: SearchSpace, parts: Iterable[SearchPiece]) -> PlanResult:
@@ -121,6 +148,8 @@ def get_candidate_row(session: Reader, tenant_id: str, plan_id: str, rank: int) 
     row = repository.get_plan(session, tenant_id, plan_id)
     if row is None:
         raise PlanNotFound
+    if row.kind != CONFIGURATION:
+        return None
     answer = from_json(row.answer) if row.answer is not None else {"rows": [], "given": []}
     rows = [*answer["rows"], *answer["given"]]
     return next((each for each in rows if each["rank"] == rank), None)

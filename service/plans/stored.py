@@ -5,8 +5,9 @@ killed.
 """
 
 import json
+from collections.abc import Mapping
 from datetime import timedelta
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 from uuid import uuid4
 
 from pydantic_core import from_json, to_json
@@ -20,7 +21,8 @@ from service.plans.errors import PlanEnded, PlanNotFound, TooManyPlans
 from service.plans.jobs import PieceToSearch, PlanToRank
 from service.plans.service import PreparedSearch, SearchPin
 from service.plans.space import KeptConfiguration, SearchOutcome, SearchPiece
-from service.plans.tables import CANCELLED, DONE, FAILED, RUNNING, PlanRow
+from service.plans.tables import CANCELLED, CONFIGURATION, DONE, FAILED, FLEET, RUNNING, PlanRow
+from service.schemas.fleet_plans import FleetPlan, FleetPlanRequest
 from service.schemas.plan_answers import PlanConstraint, PlanResult, PruningRule
 from service.schemas.plans import PlanRequest
 
@@ -35,10 +37,13 @@ _FAILED_AT_ONCE: Final = 100
 _EXPIRED_AT_ONCE: Final = 1000
 
 
-class RunningPlan(NamedTuple):
+_Question = TypeVar("_Question", PlanRequest, FleetPlanRequest)
+
+
+class RunningPlan(NamedTuple, Generic[_Question]):
     """A plan whose search is running, as a job reads it."""
 
-    question: PlanRequest
+    question: _Question
     pin: SearchPin
 
 
@@ -64,6 +69,7 @@ def build_draft(tenant_id: str, prepared: PreparedSearch) -> PlanRow:
     row = PlanRow(
         tenant_id=tenant_id,
         id=uuid4().hex,
+        kind=FLEET if isinstance(question, FleetPlanRequest) else CONFIGURATION,
         state=RUNNING,
         goal=question.goal,
         question=question.model_dump(mode="json", exclude_unset=True),
@@ -84,9 +90,12 @@ def _record_counts(row: PlanRow, prepared: PreparedSearch) -> None:
 
 
 def _begin_search(session: Writer, row: PlanRow, prepared: PreparedSearch) -> None:
-    """Enqueues the search of every piece."""
+    """Enqueues the search of every piece, or the ranking where there is nothing to search."""
     _record_counts(row, prepared)
     row.beginning += 1
+    if not prepared.pieces:  # a fleet of workloads that no pool has the devices for
+        jobs.enqueue_ranking(session, row)
+        return
     own = {"tenant_id": row.tenant_id, "plan_id": row.id}
     drafts = (
         {**own, "number": number, "candidates": piece.candidates, "part": dict(piece.part)}
@@ -94,23 +103,31 @@ def _begin_search(session: Writer, row: PlanRow, prepared: PreparedSearch) -> No
     )
     repository.insert_pieces(session, drafts)
     for number in range(row.piece_count):
-        jobs.enqueue_search(session, row.tenant_id, row.id, row.beginning, number)
+        jobs.enqueue_search(session, row, number)
 
 
-def _record_answer(row: PlanRow, answer: PlanResult) -> None:
+def _record_answer(row: PlanRow, answer: PlanResult | FleetPlan) -> None:
     row.state, row.finished_at = DONE, now()
     row.answer = to_json(answer).decode()
-    if answer["rows"] and "cost" in answer["rows"][0]:
-        cost = answer["rows"][0]["cost"]
+    cost = _get_best_cost(answer)
+    if cost is not None:
         row.best_cost = {"amount": cost["amount"], "currency_code": cost["currency_code"]}
 
 
-def find_active_plan(session: Reader, tenant_id: str, asked: PlanToRank) -> RunningPlan | None:
+def _get_best_cost(answer: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Returns the cost of the first row of a plan, or of all workloads of a fleet."""
+    best = answer if "rows" not in answer else next(iter(answer["rows"]), {})
+    return best.get("cost")
+
+
+def find_active_plan(
+    session: Reader, tenant_id: str, asked: PlanToRank, shape: type[_Question]
+) -> RunningPlan[_Question] | None:
     """Returns the plan of a job, or None if its search has ended or was restarted."""
     row = repository.get_plan(session, tenant_id, asked.plan_id)
     if row is None or not _is_active(row, asked):
         return None
-    question = PlanRequest.model_validate_json(json.dumps(row.question))
+    question = shape.model_validate_json(json.dumps(row.question))
     return RunningPlan(question, SearchPin(row.catalog_revision, row.method_version, row.day))
 
 
@@ -142,7 +159,7 @@ def record_outcome(session: Writer, tenant_id: str, asked: PieceToSearch, outcom
     row.pieces_done += 1
     row.candidates_decided += candidates
     if row.pieces_done == row.piece_count:
-        jobs.enqueue_ranking(session, tenant_id, row.id, row.beginning)
+        jobs.enqueue_ranking(session, row)
 
 
 def list_outcomes(session: Reader, tenant_id: str, plan_id: str) -> list[SearchOutcome]:
@@ -150,7 +167,7 @@ def list_outcomes(session: Reader, tenant_id: str, plan_id: str) -> list[SearchO
     return [parse_outcome(json.loads(text)) for text in repository.list_outcomes(session, tenant_id, plan_id)]
 
 
-def record_answer(session: Writer, tenant_id: str, asked: PlanToRank, answer: PlanResult) -> None:
+def record_answer(session: Writer, tenant_id: str, asked: PlanToRank, answer: PlanResult | FleetPlan) -> None:
     """Stores the answer of a search."""
     row = _lock_plan(session, tenant_id, asked)
     if row is not None:
@@ -245,11 +262,12 @@ def get_plan(session: Reader, tenant_id: str, plan_id: str) -> dict[str, Any]:
 
 def to_detail(row: PlanRow) -> dict[str, Any]:
     """Returns the representation of a plan with its question and its answer."""
-    shown = {**to_summary(row), "question": row.question}
-    return shown if row.answer is None else {**shown, "answer": from_json(row.answer)}
+    prefix = "fleet_" if row.kind == FLEET else ""
+    shown = {**to_summary(row), f"{prefix}question": row.question}
+    return shown if row.answer is None else {**shown, f"{prefix}answer": from_json(row.answer)}
 
 
-_MEMBERS: Final = ("id", "state", "goal", "created_at", "finished_at", "error_code", "error_summary")
+_MEMBERS: Final = ("id", "state", "kind", "goal", "created_at", "finished_at", "error_code", "error_summary")
 
 
 def to_summary(row: PlanRow) -> dict[str, Any]:

@@ -1,9 +1,9 @@
-"""Tables of plans and the progress of their searches."""
+"""Tables of plans and fleets, and the progress of their searches."""
 
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import BigInteger, Index, String, Text
+from sqlalchemy import BigInteger, Index, String, Text, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from service.kit.database.engine import Base, Json, UtcDateTime
@@ -12,6 +12,11 @@ RUNNING = "running"
 DONE = "done"
 CANCELLED = "cancelled"
 FAILED = "failed"
+
+CONFIGURATION = "configuration"
+"""Kind of a plan that searches the best configuration for some work."""
+FLEET = "fleet"
+"""Kind of a plan that schedules several workloads over shared devices."""
 
 
 class PlanRow(Base):
@@ -25,6 +30,7 @@ class PlanRow(Base):
 
     tenant_id: Mapped[str] = mapped_column(String(100), primary_key=True)
     id: Mapped[str] = mapped_column(String(100), primary_key=True)
+    kind: Mapped[str] = mapped_column(String(20), server_default=text("'configuration'"))
     state: Mapped[str] = mapped_column(String(20))
     goal: Mapped[str] = mapped_column(String(20))
     question: Mapped[dict[str, Any]] = mapped_column(Json, deferred=True)

@@ -3,7 +3,6 @@
 from enum import StrEnum
 from typing import Literal, NotRequired
 
-from pydantic import AwareDatetime
 from typing_extensions import TypedDict
 
 from service.schemas.answers import ParallelismDegrees
@@ -13,7 +12,6 @@ from service.schemas.base import (
     EstimateEvidence,
     EstimateGap,
     Integer,
-    MoneyAmount,
     MoneyQuantity,
     QuantityEstimate,
 )
@@ -23,7 +21,6 @@ from service.schemas.estimates import (
     ThroughputEstimateRequest,
     UtilityBillRequest,
 )
-from service.schemas.plans import PlanGoal, PlanRequest
 
 
 class PlanConstraint(StrEnum):
@@ -304,42 +301,3 @@ class PlanResult(TypedDict):
     """Remarks about the question."""
     gaps: list[EstimateGap]
     """Figures that are absent, and why."""
-
-
-class PlanProgress(TypedDict):
-    """Progress of a search."""
-
-    pieces: Integer
-    """Parts of the search."""
-    pieces_done: Integer
-    """Parts that are done."""
-    candidates: Integer
-    """Configurations of all parts."""
-    candidates_decided: Integer
-    """Configurations that are scored, ruled out or pruned."""
-
-
-class Plan(TypedDict):
-    """A search, with its answer once it is done."""
-
-    id: str
-    state: Literal["running", "done", "cancelled", "failed"]
-    """State of the search. A failed search has `error_code` and `error_summary`."""
-    goal: PlanGoal
-    """Goal of the search."""
-    question: NotRequired[PlanRequest]
-    """Request of the search. Left out of lists."""
-    created_at: AwareDatetime
-    """Time of the request."""
-    finished_at: NotRequired[AwareDatetime]
-    """Time at which the search ended."""
-    progress: PlanProgress
-    """Progress of the search."""
-    error_code: NotRequired[str]
-    """Code of the failure."""
-    error_summary: NotRequired[str]
-    """Description of the failure."""
-    best_cost: NotRequired[MoneyAmount]
-    """Cost of the first row."""
-    answer: NotRequired[PlanResult]
-    """Answer of the search. Present once it is done; left out of lists."""

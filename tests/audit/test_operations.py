@@ -7,7 +7,7 @@ _WORK = "moves work that is under way; what comes of it is recorded where it dec
 _MEASURED = "keeps what a node measured, under a digest of its own; what is drawn from it is recorded"
 
 NOT_RECORDED = {
-    **dict.fromkeys(("ask", "ask_again", "bill_tariff", "plan_fleet"), _ANSWERS),
+    **dict.fromkeys(("ask", "ask_again", "bill_tariff"), _ANSWERS),
     **dict.fromkeys(("heartbeat_node", "claim_lease", "renew_lease", "complete_lease"), _WORK),
     **dict.fromkeys(("put_node_inventory", "report_benchmark_result"), _MEASURED),
 }

@@ -35,10 +35,12 @@ ANNOUNCED = frozenset(
     {
         "Benchmark (answered).work has other alternatives",
         "ModelLayer (answered) has other alternatives",
+        "POST /v1/plans:fleet answers with other statuses",
         "SimpleLayer (answered) has other alternatives",
     }
 )
-"""Breaks that the changelog tells of: kinds of work (decision 94) and of layers (decision 109) are added."""
+"""Breaks that the changelog tells of: kinds of work (decision 94) and of layers (decision 109) are added, and
+a fleet that takes long is stored (decision 112)."""
 
 
 def read_last_release() -> dict[str, Any]:

@@ -298,7 +298,7 @@ class TestDescriptions:
 
 
 WITH_TWO_ANSWERS = {
-    *("claim_lease", "create_plan"),
+    *("claim_lease", "create_plan", "plan_fleet"),
     *("create_approval_policy", "update_approval_policy", "delete_approval_policy"),
     *("update_approval_settings", "update_budget", "delete_budget"),
 }

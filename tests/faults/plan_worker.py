@@ -5,7 +5,7 @@ import threading
 from dataclasses import replace
 from datetime import timedelta
 
-from service.app.background.plans import RANKING, SEARCHING
+from service.app.background.plans import FLEET_SCHEDULING, FLEET_SEARCHING, RANKING, SEARCHING
 from service.kit.database.engine import Database
 from service.kit.jobs.runner import JobRunner
 from service.plans import stored
@@ -23,7 +23,13 @@ def run(url, hits, armed, log):
     points = Points(hits, **armed)
     around(stored, "record_outcome", after=lambda *_: points.reached("search: before commit"))
     around(stored, "record_answer", after=lambda *_: points.reached("rank: before commit"))
-    kinds = [_pointed(kind, name, points) for kind, name in ((SEARCHING, "search"), (RANKING, "rank"))]
+    named = (
+        (SEARCHING, "search"),
+        (FLEET_SEARCHING, "search"),
+        (RANKING, "rank"),
+        (FLEET_SCHEDULING, "rank"),
+    )
+    kinds = [_pointed(kind, name, points) for kind, name in named]
     JobRunner(Database(url), kinds, threads=1).start()
     threading.Event().wait()
 

@@ -10,18 +10,23 @@ from collections import Counter
 from pydantic_core import to_json
 from sqlalchemy import func, select
 
+from service.app.background.plans import FLEET_SEARCHING
 from service.estimates.service import answer_question
 from service.evidence.snapshot import get_store
 from service.kit.jobs.tables import DONE, JobRow
 from service.plans import service, stored
+from service.plans.fleet import estimate_fleet
 from service.plans.jobs import KINDS
 from service.plans.tables import PlanPieceRow
+from service.schemas.fleet_plans import FleetPlanRequest
 from service.schemas.plans import PlanRequest
 from tests import forked
 from tests.faults import plan_worker
 from tests.faults.harness import LONG, TIMES, rows
 from tests.faults.points import read_ledger
+from tests.plans.test_fleet import CLOUD, SERVICE, fleet, run
 from tests.waiting import until
+from tests.working import do_all
 
 TENANT = "default"
 QUESTION = {
@@ -41,6 +46,7 @@ QUESTION = {
         "rows": 3,
     },
 }
+FLEET = fleet(run("a"), run("b", 4_000_000_000), SERVICE, rented=[CLOUD])
 SEARCHES, KILLS_EACH = 20 if LONG else 0, 5
 
 
@@ -154,6 +160,29 @@ def test_a_search_whose_processes_are_killed_comes_to_the_same_answer(databases,
         other_answers=0,
         minutes=f"{(time.monotonic() - began) / 60:.1f}",
     )
+
+
+def test_a_fleet_goes_on_in_other_processes(databases, tmp_path):
+    database = databases.loaded()
+    store = get_store(database)
+    store.refresh()
+    question, catalog = FleetPlanRequest.model_validate_json(json.dumps(FLEET)), store.get_current(TENANT)
+    expected = json.loads(to_json(answer_question(estimate_fleet, question, catalog)))
+    prepared = answer_question(service.prepare_fleet, question, catalog)
+    with database.open_writer() as session:
+        plan_id = stored.create_plan(session, TENANT, prepared).body["id"]
+
+    def get_plan():
+        with database.open_reader() as session:
+            return json.loads(to_json(stored.get_plan(session, TENANT, plan_id)))
+
+    assert do_all(database, FLEET_SEARCHING, most=2) == 2
+    with crew_of(database, tmp_path) as crew:
+        crew.start()
+        until(lambda: get_plan()["state"] != "running")
+    plan = get_plan()
+    assert plan["fleet_answer"] == expected
+    assert plan["progress"]["pieces_done"] == len(prepared.pieces) > 2
 
 
 def kill_at_random(crew, search):

@@ -22,8 +22,8 @@ pytestmark = [
     pytest.mark.skipif(not (GIT and (ROOT / ".git").exists()), reason="older versions are in the history"),
 ]
 
-OLDER = ["0030", "0031"]
-"""Before the newest migration, and before none."""
+OLDER = ["0031", "0032"]
+"""Before the two newest migrations."""
 CALLERS, BESIDE_SECONDS, START_SECONDS = 2, 2.0, 120.0
 
 

@@ -30,7 +30,14 @@ from tests.nodes.hosts import BOOT, INVENTORY, INVENTORY_SHA256
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "tests" / "data" / "stored"
 GIT = shutil.which("git")
-COMMITS = {"0026": "8428dc2b", "0028": "ef04686e", "0029": "ac744cab", "0030": "5297ff3d", "0031": "b6b8aa7f"}
+COMMITS = {
+    "0026": "8428dc2b",
+    "0028": "ef04686e",
+    "0029": "ac744cab",
+    "0030": "5297ff3d",
+    "0031": "b6b8aa7f",
+    "0032": "b918950a",
+}
 """The last commit of each schema since 0.1.0, which has 0026; before it migrations were still rewritten."""
 COPIED = (
     "models",

@@ -13,7 +13,7 @@ from service.app.background.approvals import build_deadline_sweep, build_settlem
 from service.app.background.audit import build_audit_export, build_audit_verification
 from service.app.background.calibrations import build_calibration_kind
 from service.app.background.fleet import SETTLING
-from service.app.background.plans import RANKING, SEARCHING
+from service.app.background.plans import FLEET_SCHEDULING, FLEET_SEARCHING, RANKING, SEARCHING
 from service.app.background.plans import SWEEPING as PLANS_SWEEPING
 from service.app.background.policy_changes import build_policy_application
 from service.app.background.quotes import SWEEPING as QUOTES_SWEEPING
@@ -60,6 +60,8 @@ def list_kinds(means: JobDependencies) -> tuple[RunnableJobType[Any], ...]:
         build_calibration_kind(writes),
         SEARCHING,
         RANKING,
+        FLEET_SEARCHING,
+        FLEET_SCHEDULING,
         PUBLISHING,
         COMPARING,
         build_settlement_kind(writes),

@@ -9,6 +9,7 @@ from service.kit.security.principals import DEFAULT_TENANT
 from service.plans import stored
 from service.plans.fleet import estimate_fleet
 from service.plans.service import prepare_plan
+from service.plans.tables import CONFIGURATION, FLEET
 from service.schemas.fleet_plans import FleetPlanRequest
 from service.schemas.plans import PlanRequest
 
@@ -93,15 +94,18 @@ def build_answers() -> dict[str, Any]:
     made = {"id": _ID, "created_at": WRITTEN_AT}
     done = stored.to_detail(stored.build_draft(DEFAULT_TENANT, prepared)) | made | {"finished_at": WRITTEN_AT}
     progress = {"pieces": 34, "pieces_done": 12, "candidates": 850_476, "candidates_decided": 291_816}
-    begun = {**made, "state": "running", "goal": asked["goal"], "question": asked, "progress": progress}
+    begun = {**made, "state": "running", "kind": CONFIGURATION, "goal": asked["goal"], "progress": progress}
+    pieces = {"pieces": 2, "pieces_done": 0, "candidates": 6, "candidates_decided": 0}
+    begun_fleet = {**begun, "kind": FLEET, "fleet_question": _FLEET, "progress": pieces}
     listed = {name: value for name, value in done.items() if name not in ("question", "answer")}
     cancelled = {**listed, "state": "cancelled", "progress": progress}
     del cancelled["best_cost"]
     return {
         "list_plans": {"items": [listed], "next_page_token": None},
         "create_plan": done,
-        "create_plan 202": begun,
+        "create_plan 202": {**begun, "question": asked},
         "get_plan": done,
         "cancel_plan": cancelled,
         "plan_fleet": estimate_fleet(fleet, catalog),
+        "plan_fleet 202": begun_fleet,
     }

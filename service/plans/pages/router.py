@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, create_model
 from pydantic_core import from_json
 from starlette.concurrency import run_in_threadpool
 
-from service.audit.service import ReadRequest, Transactions, WriteContext, WriteRequest
+from service.audit.service import ReadRequest, Transactions, TransactionSource, WriteContext, WriteRequest
 from service.auth.sessions import AuthenticatedPageRoute, PageVisitor, SameSessionForm, VisitorDependency
 from service.evidence.snapshot import Snapshots, get_requested_snapshot
 from service.kit.http.html import Form, build_redirect, page_response, page_router, render_template
@@ -19,14 +19,14 @@ from service.kit.locales import read_numbers
 from service.kit.security.principals import build_permission
 from service.plans import repository, stored
 from service.plans.creation import create_plan
-from service.plans.errors import PlanEnded
+from service.plans.errors import PlanEnded, PlanNotFound
 from service.plans.pages.answer import build_parts
 from service.plans.pages.fields import AT_FIRST, FIELD_NAMES, NUMBER_FIELDS
 from service.plans.pages.form import FormRefusal, build_key, read_form, refuse_form, render_form
 from service.plans.pages.listing import describe_plan, list_facts
 from service.plans.pages.question import MOST_QUERY_CHARACTERS, build_address, convert_handed_count
 from service.plans.schemas import PlanId
-from service.plans.tables import RUNNING
+from service.plans.tables import CONFIGURATION, RUNNING
 from service.resolve.catalog import CatalogView
 
 RELOAD_SECONDS: Final = 5
@@ -88,6 +88,7 @@ def plans_page(
             goals=(),
             after=page.after,
             limit=page.limit,
+            kind=CONFIGURATION,
             is_whole=True,
         )
         found = page.to_response([stored.to_detail(row) for row in rows])
@@ -153,8 +154,7 @@ def plan_page(
     query: Annotated[PlanPageQuery, Query()],
 ) -> Response:
     """Shows a plan: the progress of its search, or its answer."""
-    with transactions.open_reader() as session:
-        plan = stored.get_plan(session, visitor.subject.tenant_id, id)
+    plan = _get_plan(transactions, visitor.subject.tenant_id, id)
     catalog = snapshots.get_current(visitor.subject.tenant_id)
     is_reloading = plan["state"] == RUNNING and not query.reload
     page = _render_plan(plan, catalog, visitor, is_reloading=is_reloading)
@@ -179,11 +179,19 @@ def cancel_plan_on_page(
     try:
         WriteRequest(transactions, call).run(None, lambda session: stored.cancel_plan(session, tenant_id, id))
     except PlanEnded as ended:
-        with transactions.open_reader() as session:
-            plan = stored.get_plan(session, tenant_id, id)
+        plan = _get_plan(transactions, tenant_id, id)
         page = _render_plan(plan, snapshots.get_current(tenant_id), visitor, problem=ended)
         return page_response(page, status=ended.status)
     return build_redirect(f"/plans/{id}")
+
+
+def _get_plan(transactions: TransactionSource, tenant_id: str, plan_id: str) -> dict[str, Any]:
+    """Returns a plan. A fleet is stored as one, and has no page."""
+    with transactions.open_reader() as session:
+        plan = stored.get_plan(session, tenant_id, plan_id)
+    if plan["kind"] != CONFIGURATION:
+        raise PlanNotFound
+    return plan
 
 
 def _render_plan(

@@ -1135,7 +1135,7 @@ export class Offers extends Resource {
 
 export class Plans extends Resource {
     /** Lists the tenant's plans, the newest first, without their answers. Needs the scope `plans:read`. */
-    list(options: { page_size?: number; page_token?: string; state?: t.PlanState | Array<t.PlanState>; goal?: t.PlanGoal | Array<t.PlanGoal> } = {}): Pages<t.PlanPage, t.Plan> {
+    list(options: { page_size?: number; page_token?: string; state?: t.PlanState | Array<t.PlanState>; goal?: t.StoredPlanGoal | Array<t.StoredPlanGoal> } = {}): Pages<t.PlanPage, t.Plan> {
         return this.pages({ method: 'GET', path: '/v1/plans', query: { page_size: options.page_size, page_token: options.page_token, state: options.state, goal: options.goal } });
     }
 
@@ -1180,11 +1180,15 @@ export class Plans extends Resource {
     }
 
     /**
-     * Plans several workloads over pools of devices and a budget: place, devices and time of each. Needs
+     * Plans several workloads over pools of devices and a budget: place, devices and time of each.
+     *
+     * A fleet that is not answered within a second runs in the background (202), if the caller has the
+     * scope `plans:write`: get the plan at `Location` until its `state` is no longer `running`. Only such
+     * a fleet is stored. A caller without that scope gets the answer within five seconds, or 503. Needs
      * the scope `plans:read`.
      */
-    fleet(request: t.FleetPlanRequest, options: Estimating = {}): Promise<t.FleetPlan> {
-        return this.ask({ method: 'POST', path: '/v1/plans:fleet', body: request, is_estimate: true, catalog_revision: options.catalog_revision });
+    fleet(request: t.FleetPlanRequest, options: Deciding & Estimating & { validate_only?: boolean } = {}): Promise<t.FleetPlan | t.Plan> {
+        return this.ask({ method: 'POST', path: '/v1/plans:fleet', body: request, query: { validate_only: options.validate_only }, idempotency_key: options.idempotency_key ?? crypto.randomUUID(), is_estimate: true, catalog_revision: options.catalog_revision });
     }
 }
 

@@ -7036,10 +7036,14 @@ export interface Plan {
     id: string;
     /** State of the search. A failed search has `error_code` and `error_summary`. */
     state: PlanState;
-    /** Goal of the search. */
-    goal: PlanGoal;
-    /** Request of the search. Left out of lists. */
+    /** Kind of the search: the best configuration for some work, or the schedule of a fleet. */
+    kind: PlanKind;
+    /** Goal of the search. `earliest` is a goal of fleets. */
+    goal: StoredPlanGoal;
+    /** Request of the search. Absent for a fleet, and left out of lists. */
     question?: PlanRequest;
+    /** Request of the search of a fleet. Left out of lists. */
+    fleet_question?: FleetPlanRequest;
     /** Time of the request. */
     created_at: string;
     /** Time at which the search ended. */
@@ -7050,10 +7054,12 @@ export interface Plan {
     error_code?: string;
     /** Description of the failure. */
     error_summary?: string;
-    /** Cost of the first row. */
+    /** Cost of the first row, or of all placed workloads of a fleet. */
     best_cost?: MoneyAmount;
-    /** Answer of the search. Present once it is done; left out of lists. */
+    /** Answer of the search. Present once it is done; absent for a fleet, and left out of lists. */
     answer?: PlanResult;
+    /** Schedule of a fleet. Present once its search is done; left out of lists. */
+    fleet_answer?: FleetPlan;
 }
 
 /** Counts of a search. A configuration is a layout, batch, precision and devices, whoever owns these. */
@@ -7129,6 +7135,8 @@ export interface PlanEstimateRequests {
 }
 
 export type PlanGoal = 'cheapest' | 'fastest' | 'cleanest' | 'fewest_devices' | 'pareto';
+
+export type PlanKind = 'configuration' | 'fleet';
 
 /** A page of plans, without their answers. */
 export interface PlanPage {
@@ -9495,6 +9503,8 @@ export interface StoredBenchmarkResult {
     /** Record with the raw samples. */
     record: BenchmarkResultReport;
 }
+
+export type StoredPlanGoal = 'cheapest' | 'fastest' | 'cleanest' | 'fewest_devices' | 'pareto' | 'earliest';
 
 /** Memory bandwidth of one access pattern over arrays far larger than the cache. */
 export interface StreamWork {

@@ -2461,7 +2461,7 @@ class AsyncPlans(AsyncResource):
         page_size: int | None = None,
         page_token: str | None = None,
         state: t.PlanState | Sequence[t.PlanState] | None = None,
-        goal: t.PlanGoal | Sequence[t.PlanGoal] | None = None,
+        goal: t.StoredPlanGoal | Sequence[t.StoredPlanGoal] | None = None,
     ) -> AsyncPages[t.PlanPage, t.Plan]:
         """Lists the tenant's plans, the newest first, without their answers. Needs the scope `plans:read`."""
         return self._pages(
@@ -2531,12 +2531,31 @@ class AsyncPlans(AsyncResource):
             )
         )
 
-    async def fleet(self, request: t.FleetPlanRequest, *, catalog_revision: int | None = None) -> t.FleetPlan:
-        """Plans several workloads over pools of devices and a budget: place, devices and time of each. Needs
+    async def fleet(
+        self,
+        request: t.FleetPlanRequest,
+        *,
+        validate_only: bool | None = None,
+        idempotency_key: str | None = None,
+        catalog_revision: int | None = None,
+    ) -> t.FleetPlan | t.Plan:
+        """Plans several workloads over pools of devices and a budget: place, devices and time of each.
+
+        A fleet that is not answered within a second runs in the background (202), if the caller has the
+        scope `plans:write`: get the plan at `Location` until its `state` is no longer `running`. Only such
+        a fleet is stored. A caller without that scope gets the answer within five seconds, or 503. Needs
         the scope `plans:read`.
         """
         return await self._ask(
-            Call("POST", "/v1/plans:fleet", body=request, is_estimate=True, catalog_revision=catalog_revision)
+            Call(
+                "POST",
+                "/v1/plans:fleet",
+                query={"validate_only": validate_only},
+                body=request,
+                idempotency_key=idempotency_key or new_key(),
+                is_estimate=True,
+                catalog_revision=catalog_revision,
+            )
         )
 
 

@@ -9459,11 +9459,17 @@ class Plan(TypedDict):
     state: PlanState
     """State of the search. A failed search has `error_code` and `error_summary`."""
 
-    goal: PlanGoal
-    """Goal of the search."""
+    kind: PlanKind
+    """Kind of the search: the best configuration for some work, or the schedule of a fleet."""
+
+    goal: StoredPlanGoal
+    """Goal of the search. `earliest` is a goal of fleets."""
 
     question: NotRequired[PlanRequest]
-    """Request of the search. Left out of lists."""
+    """Request of the search. Absent for a fleet, and left out of lists."""
+
+    fleet_question: NotRequired[FleetPlanRequest]
+    """Request of the search of a fleet. Left out of lists."""
 
     created_at: str
     """Time of the request."""
@@ -9481,10 +9487,13 @@ class Plan(TypedDict):
     """Description of the failure."""
 
     best_cost: NotRequired[MoneyAmount]
-    """Cost of the first row."""
+    """Cost of the first row, or of all placed workloads of a fleet."""
 
     answer: NotRequired[PlanResult]
-    """Answer of the search. Present once it is done; left out of lists."""
+    """Answer of the search. Present once it is done; absent for a fleet, and left out of lists."""
+
+    fleet_answer: NotRequired[FleetPlan]
+    """Schedule of a fleet. Present once its search is done; left out of lists."""
 
 
 class PlanCandidateCounts(TypedDict):
@@ -9581,6 +9590,8 @@ class PlanEstimateRequests(TypedDict):
 
 
 PlanGoal: TypeAlias = "Literal['cheapest', 'fastest', 'cleanest', 'fewest_devices', 'pareto']"
+
+PlanKind: TypeAlias = "Literal['configuration', 'fleet']"
 
 
 class PlanPage(TypedDict):
@@ -12708,6 +12719,11 @@ class StoredBenchmarkResult(TypedDict):
 
     record: BenchmarkResultReport
     """Record with the raw samples."""
+
+
+StoredPlanGoal: TypeAlias = (
+    "Literal['cheapest', 'fastest', 'cleanest', 'fewest_devices', 'pareto', 'earliest']"
+)
 
 
 class StreamWork(TypedDict):
