@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 
 from service.catalog import repository
 from service.catalog.registry import Resource
-from service.catalog.repository import StoredRow
+from service.catalog.repository import PreparedVersions, StoredRow
 from service.catalog.rows import RowDocument
 from service.catalog.service import check_targets, derive_members
 from service.formats.names import normalize_name
@@ -61,7 +61,7 @@ class RowImport:
 
 
 class ComparedImport(NamedTuple):
-    """Outcome of an import at a revision of the catalog, and the versions to store, packed in pieces."""
+    """Outcome of an import at a revision of the catalog, and the prepared versions, packed in pieces."""
 
     result: ImportResult
     pieces: list[bytes]
@@ -75,7 +75,16 @@ class _Comparison:
     aliases: dict[str, str]
     result: ImportResult
 
-    def compare(self, session: Session, piece: Sequence[RowDocument]) -> list[RowDocument]:
+    def prepare_piece(self, session: Session, piece: Sequence[RowDocument]) -> PreparedVersions:
+        """Notes the outcome of each row of a piece, and returns the versions to store, ready to be inserted.
+
+        They have the next revision, under which they are stored if the catalog has not changed until then.
+        """
+        added = {"tenant_id": self.sent.tenant_id, "revision": self.result.revision + 1}
+        written = [row | added for row in self._compare(session, piece)]
+        return repository.prepare_versions(session, self.sent.resource, written)
+
+    def _compare(self, session: Session, piece: Sequence[RowDocument]) -> list[RowDocument]:
         """Notes the outcome of each row of a piece, and returns the versions to store."""
         resource, tenant_id = self.sent.resource, self.sent.tenant_id
         free = [row for row in piece if self.aliases.get(normalize_name(row["id"]), row["id"]) == row["id"]]
@@ -135,8 +144,8 @@ def compare_import(read: ReadTransaction, sent: RowImport) -> ComparedImport | N
         ids |= added
         if len(ids) != before + len(piece):
             return None
-        if written := read(partial(comparison.compare, piece=piece)):
-            pieces.append(pickle.dumps(written))
+        if prepared := read(partial(comparison.prepare_piece, piece=piece)):
+            pieces.append(pickle.dumps(prepared))
     return ComparedImport(comparison.result, pieces)
 
 
@@ -149,8 +158,8 @@ def store_import(session: Writer, sent: RowImport, compared: ComparedImport | No
     if compared is None or repository.get_revision(session, sent.tenant_id) != compared.result.revision:
         comparison = _begin_comparison(session, sent)
         result = comparison.result
-        versions: Iterable[list[RowDocument]] = (
-            comparison.compare(session, piece) for piece in sent.list_pieces()
+        versions: Iterable[PreparedVersions] = (
+            comparison.prepare_piece(session, piece) for piece in sent.list_pieces()
         )
     else:
         result = compared.result
@@ -159,12 +168,13 @@ def store_import(session: Writer, sent: RowImport, compared: ComparedImport | No
 
 
 def _store_versions(
-    session: Writer, sent: RowImport, result: ImportResult, versions: Iterable[list[RowDocument]]
+    session: Writer, sent: RowImport, result: ImportResult, versions: Iterable[PreparedVersions]
 ) -> ImportResult:
     revision: int | None = None
-    for written in versions:
-        if written and revision is None:
+    for prepared in versions:
+        if prepared and revision is None:
             revision = repository.take_next_revision(session, sent.tenant_id)
-        added = {"tenant_id": sent.tenant_id, "revision": revision}
-        repository.insert_versions(session, sent.resource, [row | added for row in written])
+            if revision != result.revision + 1:
+                raise RuntimeError("the catalog changed under its lock")
+        repository.insert_prepared(session, sent.resource, prepared)
     return result if revision is None else result._replace(revision=revision)

@@ -1,6 +1,6 @@
 """Queries of the catalog."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any, Final, NamedTuple
 
@@ -18,6 +18,7 @@ from sqlalchemy import (
     select,
     update,
 )
+from sqlalchemy.dialects import sqlite
 from sqlalchemy.orm import Session, aliased
 
 from service.catalog.registry import Resource
@@ -257,14 +258,66 @@ def insert_version(session: Writer, resource: Resource, document: Mapping[str, A
 
 def insert_versions(session: Writer, resource: Resource, documents: Sequence[Mapping[str, Any]]) -> None:
     """Appends versions, each with the columns of its version."""
+    insert_prepared(session, resource, prepare_versions(session, resource, documents))
+
+
+PreparedVersions = list[Any]
+"""Versions as an insert takes them; they can be pickled."""
+
+
+class _EncodedInsert(NamedTuple):
+    """Statement of SQLite that inserts a version, and its parameters in order, each with its encoder."""
+
+    statement: str
+    parameters: Sequence[tuple[str, Callable[[Any], Any] | None]]
+
+
+@cache
+def _build_encoded_insert(table: type[CatalogRow]) -> _EncodedInsert:
+    whole: Any = table.__table__
+    dialect = sqlite.dialect()
+    compiled = insert(whole).compile(dialect=dialect)
+    names = compiled.positiontup or ()
+    encoders = (whole.columns[name].type.dialect_impl(dialect).bind_processor(dialect) for name in names)
+    return _EncodedInsert(str(compiled), [*zip(names, encoders, strict=True)])
+
+
+def prepare_versions(
+    session: Session, resource: Resource, documents: Sequence[Mapping[str, Any]]
+) -> PreparedVersions:
+    """Returns versions as :func:`insert_prepared` takes them, each with the columns of its version.
+
+    On SQLite, whose writers wait for each other, their values are encoded: that takes three quarters of the
+    time of an insert, and needs no lock.
+    """
     blank = dict.fromkeys(resource.table.__table__.columns.keys())
     blank |= {"deleted": False, "aliases": [], "created_at": now()}
     rows = [
         blank | {name: value for name, value in document.items() if name in blank} for document in documents
     ]
-    if rows:
+    if not _is_sqlite(session):
+        return rows
+    _, parameters = _build_encoded_insert(resource.table)
+    return [
+        tuple(row[name] if encode is None else encode(row[name]) for name, encode in parameters)
+        for row in rows
+    ]
+
+
+def insert_prepared(session: Writer, resource: Resource, versions: PreparedVersions) -> None:
+    """Appends prepared versions."""
+    if not versions:
+        return
+    if _is_sqlite(session):
+        statement, _ = _build_encoded_insert(resource.table)
+        session.connection().exec_driver_sql(statement, versions)
+    else:
         table: Any = resource.table.__table__  # its rows need no objects
-        session.execute(insert(table), rows)
+        session.execute(insert(table), versions)
+
+
+def _is_sqlite(session: Session) -> bool:
+    return session.get_bind().dialect.name == "sqlite"
 
 
 def _build_filter(table: type[CatalogRow], name: str, value: object) -> ColumnElement[bool]:
