@@ -367,6 +367,16 @@ def _plans() -> Iterator[tuple[str, str, Body]]:
     yield "plan_fleet", "40 workloads", {**fleet, "workloads": many}
     every = [{name: each[name] for name in each if name not in ("training", "serving")} for each in many]
     yield "plan_fleet", "40 workloads, every layout", {**fleet, "workloads": every}
+    apart = [{**each, "priority": place + 1} for place, each in enumerate(many)]
+    for place, each in enumerate(apart):
+        kept, rate = each["workload"], {"request_rate_per_second": 2.0 + place}
+        more = {"total_tokens": 10**10 + place} if kept["kind"] == "training" else rate
+        each["workload"] = {**kept, **more}
+    halls = [
+        {**fleet["owned"][0], "name": f"hall {place}", "cluster": _cluster(64 * place)}
+        for place in range(1, 5)
+    ]
+    yield "plan_fleet", "40 that differ, on four pools", {**fleet, "workloads": apart, "owned": halls}
     front = {**EXAMPLES["estimate_throughput_frontier"]}
     yield (
         "estimate_throughput_frontier",
