@@ -96,6 +96,10 @@ def list_open_members(given: ParallelismInput, layout: Parallelism) -> frozenset
     return frozenset(name for name in unstated if meant[name])
 
 
+_MOST_COPIES: Final = 2
+"""Experts of a replica over those of the model: with as many, it is as good as two replicas."""
+
+
 def pad_served_model(
     profile: ModelProfile,
     layout: Parallelism,
@@ -105,11 +109,17 @@ def pad_served_model(
 ) -> ModelProfile:
     """Returns the model as its engine lays it out, and warns of heads and experts that it adds.
 
-    ``at`` is the pointer of the layout's parent.
+    ``at`` is the pointer of the layout's parent. Refuses experts of which most devices hold copies.
     """
     padding = choose_padding(layout, accelerator.generation if accelerator else None)
-    padded = pad_profile(profile, padding)
     experts = profile.expert_count
+    if experts and padding.expert_devices > _MOST_COPIES * experts:
+        detail = (
+            f"{padding.expert_devices} devices of a replica hold the {experts} experts of the model, at most "
+            f"{_MOST_COPIES * experts} can: give the others as replicas"
+        )
+        raise PlanningError("PARALLELISM_MISMATCH", "/parallelism/expert", detail)
+    padded = pad_profile(profile, padding)
     if padded.expert_count > experts:
         held = padded.expert_count // padding.expert_devices
         detail = (

@@ -65,6 +65,13 @@ def test_training_refuses_experts_that_do_not_divide():
     assert refusal(shipped(), "memory", asked) == ("PARALLELISM_MISMATCH", "/parallelism/expert")
 
 
+def test_more_than_two_copies_of_every_expert_are_refused():
+    asked = _serve("mixtral-8x7b", "h200-sxm", 24, parallelism={"data": 24, "expert": 24})
+    assert refusal(shipped(), "memory", asked) == ("PARALLELISM_MISMATCH", "/parallelism/expert")
+    asked = _serve("mixtral-8x7b", "h200-sxm", 16, parallelism={"data": 16, "expert": 16})
+    assert _details(ask(shipped(), "memory", asked), "REDUNDANT_EXPERTS")
+
+
 def test_pools_of_a_disaggregated_service_have_redundant_experts_of_their_own():
     pools = {
         "prefill": {"parallelism": {"expert": 24}, "replicas": 1},

@@ -43,26 +43,28 @@ def pad_profile(profile: ModelProfile, padding: ModelPadding) -> ModelProfile:
     caches and FLOPs with it. Returns ``profile`` itself where nothing is padded or no shape is known.
     """
     described = profile.described
-    if described is None:
+    if described is None or (_is_divided(profile, padding) and not profile.is_padded):
         return profile
     padded = _pad_architecture(described, padding)
-    if padded == described and not profile.is_padded:
-        return profile
-    return _build_padded_profile(described, padded)
-
-
-@lru_cache(maxsize=64)
-def _build_padded_profile(described: Architecture, padded: Architecture) -> ModelProfile:
-    counted = build_profile(described)
-    return build_profile(padded)._replace(
-        parameter_count=counted.parameter_count,
-        active_parameter_count=counted.active_parameter_count,
+    return _build_padded_profile(padded)._replace(
+        parameter_count=profile.parameter_count,
+        active_parameter_count=profile.active_parameter_count,
         described=described,
         is_padded=padded != described,
     )
 
 
-@lru_cache(maxsize=256)
+def _is_divided(profile: ModelProfile, padding: ModelPadding) -> bool:
+    """Returns true if no head is padded and every layer's experts divide over the devices."""
+    layers = (layer for block in profile.blocks for layer in block.block.layers)
+    counts = (layer.expert_count for layer in layers if isinstance(layer, MixtureOfExperts))
+    return padding.head_ranks == 1 and all(count % padding.expert_devices == 0 for count in counts)
+
+
+# A question asks for one model on some layouts. More would keep models of callers in memory.
+_build_padded_profile = lru_cache(maxsize=8)(build_profile)
+
+
 def _pad_architecture(architecture: Architecture, padding: ModelPadding) -> Architecture:
     layers = (
         replace(layer, layers=tuple(_pad_layer(each, padding) for each in layer.layers))
