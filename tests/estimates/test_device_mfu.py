@@ -67,7 +67,7 @@ def test_common_accelerators_are_within_what_was_published():
 
 
 @pytest.mark.parametrize(
-    ("model", "published", "answered"), [("llama-2-7b", 0.242, 0.23), ("llama-2-70b", 0.25, 0.42)]
+    ("model", "published", "answered"), [("llama-2-7b", 0.242, 0.225), ("llama-2-70b", 0.25, 0.42)]
 )
 def test_trainium_2_in_the_layout_of_the_published_runs(model, published, answered):
     """AXLearn's trainer for Trainium 2 shards all state over the chips (``fsdp=-1``), a sequence each.

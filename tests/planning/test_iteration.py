@@ -8,6 +8,7 @@ import pytest
 from service.evidence.service import load_reference_curves
 from service.evidence.snapshot import build_shipped_snapshot
 from service.planning.hardware.calibration.links import IDEAL_LINKS
+from service.planning.hardware.calibration.serving import ServingCalibration
 from service.planning.hardware.cluster import Cluster
 from service.planning.hardware.collectives import (
     ClusterFabric,
@@ -324,6 +325,51 @@ def test_more_positions_of_a_request_read_its_cache_and_the_weights_once():
     one, four = (work("llama-3.1-8b", IterationBatch(1, 10_000, positions=positions)) for positions in (1, 4))
     assert four.moved_bytes == pytest.approx(one.moved_bytes, rel=5e-3)
     assert four.flops == pytest.approx(4 * one.flops, rel=1e-6)
+
+
+def with_constants(**values):
+    """The calibration with constants of every engine changed."""
+    constants = dict(CALIBRATION.serving.constants)
+    for key, known in constants.items():
+        if key[0].value in values:
+            constants[key] = known._replace(value=values[key[0].value])
+    return replace(CALIBRATION, serving=ServingCalibration(constants=constants))
+
+
+def test_copies_of_tokens_pass_as_often_as_is_said():
+    """Qwen3-30B-A3B: 48 layers, 8 copies of a token, 2,048 values of 2 bytes each."""
+    none, five = (
+        model("qwen3-30b-a3b", calibration=with_constants(expert_copies=passes)).compute_time(
+            IterationBatch(64, 64 * 100)
+        )
+        for passes in (0.0, 5.0)
+    )
+    moved = 5 * 48 * 64 * 8 * 2048 * 2
+    assert five.moved_bytes - none.moved_bytes == pytest.approx(moved, rel=1e-6)
+    assert moved / 3.35e12 < five.other - none.other < 1.5 * moved / 3.35e12
+
+
+def test_each_expert_multiplies_some_rows_more_than_it_has():
+    """8 experts of Mixtral have 2,048 of 8,192 x 2 rows each."""
+    prompt = IterationBatch(0, 0, 8192, 4096, 0)
+    none, more = (
+        model("mixtral-8x7b", calibration=with_constants(expert_rows=rows)).compute_time(prompt)
+        for rows in (0.0, 512.0)
+    )
+    assert more.experts / none.experts == pytest.approx((2048 + 512) / 2048, rel=1e-3)
+    assert (more.matrices, more.flops, more.moved_bytes) == (none.matrices, none.flops, none.moved_bytes)
+
+
+def test_widened_experts_have_tiles_of_few_rows():
+    """gpt-oss stores its experts in 4 bits, which Hopper does not multiply."""
+    packed = WORKLOAD._replace(weight_format=NumberFormat.FP4, stored=NAMED_FORMATS["mxfp4"])
+    none, more = (
+        model("gpt-oss-120b", packed, calibration=with_constants(expert_rows=rows)).compute_time(
+            IterationBatch(64, 64 * 100)
+        )
+        for rows in (0.0, 512.0)
+    )
+    assert more.experts == none.experts
 
 
 def test_transformers_launches_each_kernel_and_copies_its_cache():

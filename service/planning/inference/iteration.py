@@ -46,6 +46,7 @@ from service.planning.inference.exchange import PassMessages, build_messages
 from service.planning.inference.matrices import (
     DENSE,
     HEAD,
+    NOTHING_ROUTED,
     ROUTED,
     Array,
     CountedTemplate,
@@ -53,6 +54,7 @@ from service.planning.inference.matrices import (
     MatrixKind,
     MatrixTable,
     MatrixTimes,
+    RoutedRows,
     StoredMatrices,
     build_matrices,
     build_stored_format,
@@ -153,6 +155,7 @@ def _choose_kernels(workload: InferenceWorkload) -> KernelChoice:
 GRAPH_TOKENS = 512.0
 """Tokens of the largest batch of a rank that engines capture a graph for; the host launches larger ones."""
 
+_WIDE_BYTES = 2.0
 _LOOP_KERNELS = 4.0
 """Kernels of an expert that no token has chosen: the search for its tokens, copies of none there and back."""
 
@@ -203,6 +206,8 @@ class IterationModel:
     drawing: StreamedActivations
     """Streamed activations of a position that becomes a token."""
     attention: tuple[CacheAttention, ...]
+    copied_bytes: float
+    """Bytes of the copies of a token, of one expert in each layer with experts."""
     scanning: OperatorWork
     """Recurrences over one token of a prompt."""
     state_bytes: float
@@ -213,6 +218,8 @@ class IterationModel:
     prefill_kernels: float
     stream: float
     """Bytes per second of attention over a cache."""
+    copying: float
+    """Bytes per second of copies."""
     decode_peak: float
     """FLOPs per second of attention over a cache."""
     graphs: bool
@@ -222,10 +229,12 @@ class IterationModel:
         """Returns the seconds of one iteration by part."""
         tokens = larger(batch.tokens, _LEAST)
         here, rows = self._compute_rank_share(tokens), self._count_output_rows(batch)
-        matrices = self._compute_matmul_time(tokens, here, rows)
+        routed = NOTHING_ROUTED if self.routing is None else self.routing.estimate_busiest_group(tokens)
+        matrices = self._compute_matmul_time(here, routed, rows)
         dense, experts, head = (_to_number(matrices.seconds[..., kind]) for kind in (DENSE, ROUTED, HEAD))
         attention = self._compute_attention_work(batch)
-        other = here * self.streaming.seconds + rows * self.drawing.seconds
+        copied = routed.rows * self.copied_bytes * self.rates.expert_copies
+        other = here * self.streaming.seconds + rows * self.drawing.seconds + copied / self.copying
         collectives = self._compute_collective_seconds(tokens, here) + self._compute_head_collective_seconds(
             rows
         )
@@ -233,7 +242,7 @@ class IterationModel:
         launch = kernels * self.rates.kernel_seconds
         busy = dense + head + experts + attention.seconds + other + collectives + launch
         waiting = larger(0.0, kernels * self._compute_launch_seconds(here) - busy)
-        moved = here * self.streaming.moved_bytes + rows * self.drawing.moved_bytes
+        moved = here * self.streaming.moved_bytes + rows * self.drawing.moved_bytes + copied
         return IterationTime(
             matrices=dense + head,
             experts=experts,
@@ -279,18 +288,16 @@ class IterationModel:
         """Returns the positions of a rank that become tokens."""
         return self._compute_rank_share(batch.decoding * batch.positions + batch.prompts)
 
-    def _compute_matmul_time(self, tokens: float, here: float, rows: float) -> MatrixTimes:
+    def _compute_matmul_time(self, here: float, routed: RoutedRows, rows: float) -> MatrixTimes:
         """Returns all matrices: blocks on a rank's tokens, experts on the replica's, the head on ``rows``."""
-        some = 1.0 * (rows > 0.0)
-        routed, each, touched, share = 0.0, 1.0, _LEAST, 0.0
+        some, share = 1.0 * (rows > 0.0), 0.0
         if self.routing is not None:
-            routed, each, touched = self.routing.estimate_busiest_group(tokens)
-            share = touched * self.routing.holders / self.routing.experts
+            share = routed.experts * self.routing.holders / self.routing.experts
         return self.matrices.compute_matmul_time(
-            _stack_figures(here, routed, rows),
-            _stack_figures(here, each, larger(rows, _LEAST)),
+            _stack_figures(here, routed.rows, rows),
+            _stack_figures(here, routed.rows_of_expert, larger(rows, _LEAST)),
             _stack_figures(1.0, share, some),
-            _stack_figures(1.0, touched, 1.0),
+            _stack_figures(1.0, routed.experts, 1.0),
         )
 
     def _compute_collective_seconds(self, tokens: float, here: float) -> float:
@@ -382,12 +389,18 @@ def build_iteration_model(
         streaming=streaming,
         drawing=build_sampling_streaming(profile, machine, wide, tensor),
         attention=attention,
+        copied_bytes=sum(
+            count * template.depth * _WIDE_BYTES
+            for template, count in templates
+            if isinstance(template, ExpertsTemplate) and not template.inward
+        ),
         scanning=scanning,
         state_bytes=state_bytes(profile, workload.state_format, tensor=tensor, rules=rules),
         messages=build_messages(profile, layout, cluster.domain, fabric, rates.sum_bandwidth),
         kernels=sum(matrices.launches[:HEAD]) + streaming.kernels + beside + cast * rates.cast_kernels,
         prefill_kernels=attentive + scanning.kernels,
         stream=stream,
+        copying=machine.bandwidth_bytes_per_second * machine.rates.bandwidth,
         decode_peak=machine.peak_flops_per_second[wide] * rates.decode_attention,
         graphs=workload.cuda_graphs and rules.name is not EngineName.TRANSFORMERS,
     )
@@ -423,7 +436,14 @@ def _build_matrix_kinds(
             rates.weight_bandwidth,
             rates.matrix_share,
         ),
-        MatrixKind(list_expert_shapes(templates, cut), whole.experts, routed, reached, rates.expert_share),
+        MatrixKind(
+            list_expert_shapes(templates, cut),
+            whole.experts,
+            routed,
+            reached,
+            rates.expert_share,
+            0.0 if routed.widened else rates.expert_rows,
+        ),
         MatrixKind(
             list_head_shapes(profile, tensor),
             head_bytes,

@@ -91,6 +91,8 @@ class MatrixKind(NamedTuple):
     """Share of a streaming kernel's rate."""
     share: float
     """Share of the rate that a large multiplication alone sustains."""
+    added_rows: float = 0.0
+    """Rows that are multiplied in addition to those of each copy."""
 
 
 class MatrixTimes(NamedTuple):
@@ -116,6 +118,7 @@ class MatrixTable:
     """Bytes of inputs and outputs of a row, over all times."""
     row_flops: float
     bytes_per_second: float
+    added_rows: float
     by: MatrixUnit
     kinds: NDArray[np.intp]
     of_kind: Array
@@ -136,7 +139,8 @@ class MatrixTable:
         by = self.by._replace(tile_rows=cast("float", cast("Array", fitting)[..., kinds]))
         copies = self.copies * cast("float", batch[..., kinds])
         read = cast("float", share[..., kinds])
-        compute = self.times * tiled_seconds(height, self.columns, self.depth, copies, by) * (read > 0.0)
+        filled = height + self.added_rows
+        compute = self.times * tiled_seconds(filled, self.columns, self.depth, copies, by) * (read > 0.0)
         moved = self.weight_bytes * read + total * self.entering_bytes
         memory = moved / self.bytes_per_second
         seconds = cast("Array", larger(compute, memory))
@@ -178,9 +182,10 @@ def build_matrices(kinds: Sequence[MatrixKind], machine: DeviceMachine, rates: S
         times * copies * (depth * operand + columns * _WIDE_BYTES),
         2.0 * elements,
         stream,
+        np.array([kind.added_rows for kind in kinds])[index],
     )
     return MatrixTable(
-        *cast("tuple[float, float, float, float, float, float, float, float]", figures),
+        *cast("tuple[float, float, float, float, float, float, float, float, float]", figures),
         by=by._replace(peak_flops_per_second=peak, share=share, filling=filling),
         kinds=index,
         of_kind=of_kind,
@@ -206,6 +211,17 @@ def _compute_kind_rates(
     return operand, stream, by.peak_flops_per_second, share, by.filling
 
 
+class RoutedRows(NamedTuple):
+    """Rows of the busiest group of devices, those of each expert that it reads, and the number of these."""
+
+    rows: float
+    rows_of_expert: float
+    experts: float
+
+
+NOTHING_ROUTED = RoutedRows(0.0, 1.0, _LEAST)
+
+
 class ExpertRouting(NamedTuple):
     """Experts of a layer, the number that a token takes, and the groups of devices that hold them."""
 
@@ -215,8 +231,8 @@ class ExpertRouting(NamedTuple):
     imbalance: float
     variety: float
 
-    def estimate_busiest_group(self, tokens: float) -> tuple[float, float, float]:
-        """Returns the rows of the busiest group, the rows of each expert that it reads, and their number.
+    def estimate_busiest_group(self, tokens: float) -> RoutedRows:
+        """Returns the rows of the busiest group.
 
         Of X experts, N tokens take X (1 - (1 - x / X)^N) at random. Choices that depend on earlier tokens
         fall on experts that are taken already: of the tokens after the first, only the share ``variety``
@@ -233,7 +249,7 @@ class ExpertRouting(NamedTuple):
         rows = mean + spread * square_root(mean * (1.0 - 1.0 / self.holders))
         rows = smaller(rows, tokens * min(self.chosen, held))
         rows = rows * (1.0 + self.imbalance * spread / square_root(held))
-        return rows, rows / touched, touched
+        return RoutedRows(rows, rows / touched, touched)
 
 
 def list_dense_shapes(

@@ -33,6 +33,10 @@ class ServingQuantity(StrEnum):
     """Rate of large multiplications over that of a multiplication alone, due to scales, casts and layouts."""
     EXPERT_SHARE = "expert_share"
     """``matrix_share`` of the matrices of routed experts."""
+    EXPERT_ROWS = "expert_rows"
+    """Rows that grouped kernels compute in addition to those of each expert, to fill their tiles."""
+    EXPERT_COPIES = "expert_copies"
+    """Passes over each copy of a token for its experts that are no operator: order, scales, sums."""
     SCALED_SHARE = "scaled_share"
     """Share of the multipliers' rate that remains where inputs have a scale for each block."""
     DECODE_ATTENTION = "decode_attention"
@@ -85,6 +89,8 @@ class ServingRates(NamedTuple):
     cache_bandwidth: float
     matrix_share: float
     expert_share: float
+    expert_rows: float
+    expert_copies: float
     scaled_share: float
     decode_attention: float
     widening_share: float
