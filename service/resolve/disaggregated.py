@@ -20,6 +20,21 @@ from service.schemas.references import ClusterInput, ParallelismInput
 POINTER = "/workload/disaggregated"
 
 
+def _resolve_pool_layout(pool: DisaggregatedPoolInput) -> Parallelism:
+    """Returns the layout of one replica.
+
+    Its data-parallel attention ranks equal the ranks that share its experts.
+    """
+    given = pool.parallelism
+    ranks = given.expert if given.data is MISSING else given.data
+    if ranks != given.expert:
+        detail = (
+            f"data {ranks} of a replica differs from expert {given.expert}; give their number as replicas"
+        )
+        raise PlanningError("PARALLELISM_MISMATCH", "/parallelism/data", detail)
+    return resolve_layout(given.model_copy(update={"data": ranks}), None)
+
+
 class _PoolModel(NamedTuple):
     """One replica of a pool, and the model as the replica holds it."""
 
@@ -34,20 +49,10 @@ def _resolve_pool_model(
     notes: AnswerNotes,
     name: str,
 ) -> _PoolModel:
-    """Returns the layout of one replica, and the model with what its engine adds.
-
-    Its data-parallel attention ranks equal the ranks that share its experts.
-    """
-    given = pool.parallelism
-    ranks = given.expert if given.data is MISSING else given.data
+    """Returns the layout of one replica, and the model with what its engine adds."""
     at = f"{POINTER}/{name}"
-    if ranks != given.expert:
-        detail = (
-            f"data {ranks} of a replica differs from expert {given.expert}; give their number as replicas"
-        )
-        raise PlanningError("PARALLELISM_MISMATCH", f"{at}/parallelism/data", detail)
     try:
-        layout = resolve_layout(given.model_copy(update={"data": ranks}), None)
+        layout = _resolve_pool_layout(pool)
         padded = pad_served_model(profile, layout, accelerator, notes, at)
         check_shapes(layout, padded)
         check_serving(layout, notes)
@@ -89,9 +94,7 @@ def _resolve_pool(
     notes: AnswerNotes,
 ) -> ReplicaPool:
     workload = case.workload
-    # The layout has been noted with that of all decode replicas.
-    held = _resolve_pool_model(given, case.profile, case.cluster.accelerator, AnswerNotes(), name)
-    layout = held.layout
+    layout = _resolve_pool_layout(given)
     if given.accelerator is not MISSING:
         if given.accelerator != asked.accelerator:
             asked = replace_accelerator(asked, given.accelerator)
@@ -105,7 +108,9 @@ def _resolve_pool(
         workload = workload._replace(most_requests=requests)
     if tokens is not MISSING:
         workload = workload._replace(batched_tokens=tokens)
-    return ReplicaPool(layout, held.profile, cluster, catalog.constants, workload, given.replicas)
+    # Its layout has been noted with that of all decode replicas.
+    model = _resolve_pool_model(given, case.profile, cluster.accelerator, AnswerNotes(), name)
+    return ReplicaPool(layout, model.profile, cluster, catalog.constants, workload, given.replicas)
 
 
 def resolve_decode_layout(
@@ -123,17 +128,17 @@ def resolve_decode_layout(
         detail = "disaggregated prefill and decode pools have their own parallelism: leave this member out"
         raise PlanningError("PARALLELISM_MISMATCH", "/parallelism", detail)
     accelerator = cluster.accelerator if cluster else None
-    held = {
+    pools = {
         name: _resolve_pool_model(getattr(given, name), profile, accelerator, notes, name)
         for name in ("prefill", "decode")
     }
-    counts = {name: pool.layout.devices * getattr(given, name).replicas for name, pool in held.items()}
+    counts = {name: pool.layout.devices * getattr(given, name).replicas for name, pool in pools.items()}
     if cluster and sum(counts.values()) != cluster.accelerator_count:
         detail = (
             f"prefill has {counts['prefill']} devices and decode {counts['decode']}, "
             f"the cluster {cluster.accelerator_count}"
         )
         raise PlanningError("PARALLELISM_MISMATCH", POINTER, detail)
-    decode = held["decode"]
+    decode = pools["decode"]
     layout = decode.layout._replace(data=decode.layout.data * given.decode.replicas)
     return layout, decode.profile

@@ -5,7 +5,10 @@ import json
 import pytest
 
 from service.planning.models.padding import ModelPadding, choose_padding, pad_profile
+from service.planning.notes import AnswerNotes
 from service.planning.parallelism import Parallelism
+from service.resolve import resolve_run
+from service.schemas.estimates import ThroughputEstimateRequest
 from tests.asking import ask, codes, question, refusal, shipped
 
 _LOAD = {"kind": "inference", "input_tokens": 2000, "output_tokens": 200, "concurrency": 960}
@@ -135,3 +138,21 @@ def test_an_open_layout_on_neuron_is_answered_as_the_stated_one():
     assert 2 * chosen["tensor"] > 4  # cores and key-value heads
     stated = ask(shipped(), "memory", _serve("qwen3-30b-a3b", "trainium1", 16, parallelism=chosen))
     assert stated["per_device"] == left_open["per_device"]
+
+
+def test_a_pool_on_neuron_pads_heads_and_the_other_one_does_not():
+    pools = {
+        "prefill": {
+            "parallelism": {"tensor": 4},
+            "replicas": 1,
+            "accelerator": {"source": "catalog", "id": "trainium2"},
+        },
+        "decode": {"parallelism": {"tensor": 4}, "replicas": 1},
+    }
+    asked = question("llama-3.1-8b", "h100-sxm", 8, **_LOAD, disaggregated=pools)
+    request = ThroughputEstimateRequest.model_validate_json(json.dumps(asked))
+    found = resolve_run(request, shipped(), AnswerNotes()).disaggregation
+    heads = [
+        {work.key_value_heads for work in pool.profile.attention} for pool in (found.prefill, found.decode)
+    ]
+    assert heads == [{16}, {8}]
