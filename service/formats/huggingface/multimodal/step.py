@@ -36,6 +36,9 @@ _NAMES = {
 }
 """Names in the files that the maker publishes, before those of transformers."""
 
+_STRIDE = 2
+"""Stride of the convolutions behind the tower."""
+
 
 def _build_tower(reader: ConfigReader) -> tuple[LayerBlock, ...]:
     reader.refuse_flags("use_cls_token", "ues_cls_token", "use_ln_post")
@@ -60,8 +63,8 @@ def _build_tower(reader: ConfigReader) -> tuple[LayerBlock, ...]:
         over=("image",),
     )
     behind = build_part(
-        build_convolution(hidden, 2 * hidden, stride=2),
-        build_convolution(2 * hidden, 4 * hidden, stride=2),
+        build_convolution(hidden, 2 * hidden, stride=_STRIDE),
+        build_convolution(2 * hidden, 4 * hidden, stride=_STRIDE),
         over="image",
     )
     return stem, block, behind
@@ -69,7 +72,7 @@ def _build_tower(reader: ConfigReader) -> tuple[LayerBlock, ...]:
 
 def build_step_vision(reader: ConfigReader, suffix: str, *, text: str) -> Architecture:
     """A decoder of Step or Qwen behind the tower."""
-    if reader.read_size_or("understand_projector_stride", 2) != 2:  # noqa: PLR2004  # that of its convolutions
+    if reader.read_size_or("understand_projector_stride", _STRIDE) != _STRIDE:
         raise build_unsupported_error("understand_projector_stride", "only known where it is 2")
     with read_nested(reader, "vision_config", _VISION) as vision:
         vision.names = _NAMES
