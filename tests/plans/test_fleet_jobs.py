@@ -6,7 +6,7 @@ from threading import Event
 
 import pytest
 from pydantic_core import to_json
-from sqlalchemy import func, select, update
+from sqlalchemy import select, update
 
 from service.app.background.plans import FLEET_SCHEDULING, FLEET_SEARCHING, RANKING, SEARCHING
 from service.app.backup import restore_backup, write_backup
@@ -17,11 +17,12 @@ from service.kit.http import web
 from service.kit.jobs.tables import DEAD, DONE, WAITING, JobRow
 from service.plans import creation, service, stored
 from service.plans.fleet import estimate_fleet, split_fleet
-from service.plans.tables import PlanPieceRow, PlanRow
+from service.plans.tables import PlanRow
 from service.schemas.fleet_plans import FleetPlanRequest
 from tests.applications import bearing
 from tests.asking import usd
 from tests.faults.harness import rows
+from tests.plans.searches import count_jobs, count_pieces
 from tests.plans.test_fleet import CLOUD, SERVICE, fleet, run
 from tests.working import do_all
 
@@ -80,13 +81,7 @@ def search(database, most=inf):
 
 
 def jobs(database):
-    kinds = JobRow.kind.in_((FLEET_SEARCHING.name, FLEET_SCHEDULING.name))
-    counted = select(JobRow.state, func.count()).where(kinds).group_by(JobRow.state)
-    return dict(tuple(row) for row in rows(database, counted))
-
-
-def pieces(database):
-    return rows(database, select(func.count()).select_from(PlanPieceRow))[0][0]
+    return count_jobs(database, FLEET_SEARCHING, FLEET_SCHEDULING)
 
 
 def test_a_fleet_that_is_answered_soon_is_not_stored(client, monkeypatch):
@@ -120,7 +115,7 @@ def test_a_fleet_that_takes_longer_is_searched_piece_by_piece_to_the_same_answer
     assert [one["workload"] for one in plan["fleet_answer"]["unplaced"]] == ["late"]
     assert plan["best_cost"] == plan["fleet_answer"]["cost"]
     assert plan["progress"]["candidates_decided"] == plan["progress"]["candidates"]
-    assert (jobs(database), pieces(database)) == ({DONE: PIECES + 1}, 0)
+    assert (jobs(database), count_pieces(database)) == ({DONE: PIECES + 1}, 0)
     (listed,) = client.get("/v1/plans?goal=cheapest").json()["items"]
     assert listed == {name: value for name, value in plan.items() if not name.startswith("fleet_")}
 
@@ -172,7 +167,7 @@ def test_a_search_is_cancelled_and_deleted(client, database):
     place = begun(client)
     search(database, most=2)
     assert client.post(f"{place}:cancel").json()["state"] == "cancelled"
-    assert (search(database), pieces(database)) == (0, 0)
+    assert (search(database), count_pieces(database)) == (0, 0)
     assert client.delete(place).status_code == 204
     assert client.get(place).status_code == 404
 

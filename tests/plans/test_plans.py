@@ -6,7 +6,7 @@ from math import inf
 from threading import Event
 
 import pytest
-from sqlalchemy import func, select, update
+from sqlalchemy import select, update
 
 from service.app.background.plans import RANKING, SEARCHING, SWEEPING
 from service.app.backup import restore_backup, write_backup
@@ -17,12 +17,13 @@ from service.kit.http import web
 from service.kit.jobs.tables import CANCELLED, DEAD, DONE, WAITING, JobRow
 from service.plans import service, stored
 from service.plans.space import KeptConfiguration, SearchOutcome
-from service.plans.tables import PlanPieceRow, PlanRow
+from service.plans.tables import PlanRow
 from service.schemas.plan_answers import PlanConstraint
 from service.schemas.plans import PlanRequest
 from tests.applications import bearing
 from tests.faults.harness import rows
 from tests.plans import toy
+from tests.plans.searches import count_jobs, count_pieces
 from tests.working import do_all
 
 
@@ -58,14 +59,7 @@ def expected(client):
 
 
 def jobs(database):
-    """Jobs of searches by their state."""
-    kinds = JobRow.kind.in_((SEARCHING.name, RANKING.name))
-    counted = select(JobRow.state, func.count()).where(kinds).group_by(JobRow.state)
-    return dict(tuple(row) for row in rows(database, counted))
-
-
-def pieces(database):
-    return rows(database, select(func.count()).select_from(PlanPieceRow))[0][0]
+    return count_jobs(database, SEARCHING, RANKING)
 
 
 def change_catalog(client, number):
@@ -127,7 +121,7 @@ def test_a_large_search_comes_to_the_same_answer_piece_by_piece(client, database
     assert list(plan["answer"]["rows"][0]) == ["rank", "cost"]
     assert plan["finished_at"] >= plan["created_at"]
     assert jobs(database) == {DONE: toy.PIECES + 1}
-    assert pieces(database) == 0
+    assert count_pieces(database) == 0
 
 
 def test_a_piece_that_is_searched_twice_counts_once(client, database):
@@ -184,7 +178,7 @@ class TestCatalog:
         plan = client.get(place).json()
         assert (plan["state"], plan["error_code"]) == ("failed", "CATALOG_CHANGED")
         assert search(database) == 0
-        assert pieces(database) == 0
+        assert count_pieces(database) == 0
 
     @pytest.mark.parametrize("other", [{"method_version": "2020.1"}, {"day": "2020-01-01"}])
     def test_another_method_or_day_is_another_search(self, client, database, other):
@@ -237,7 +231,7 @@ class TestRefusing:
         assert plan["error_summary"] == "/search/training/tensor: no degree divides the heads"
         assert "answer" not in plan
         assert jobs(database).keys() <= {DONE, CANCELLED}
-        assert pieces(database) == 0
+        assert count_pieces(database) == 0
 
     def test_so_many_searches_run_at_a_time(self, client, database, monkeypatch):
         monkeypatch.setattr(stored, "MOST_RUNNING", 2)
@@ -263,7 +257,7 @@ class TestEnding:
         assert client.post(f"{place}:cancel").json() == response.json()
         assert search(database) == 0
         assert jobs(database) == {DONE: 2, CANCELLED: toy.PIECES - 2}
-        assert pieces(database) == 0
+        assert count_pieces(database) == 0
 
     def test_a_piece_that_runs_meanwhile_changes_nothing(self, client, database, monkeypatch):
         place = begun(client)
@@ -287,7 +281,7 @@ class TestEnding:
         toy.install(monkeypatch, search_space=deleted_meanwhile)
         assert search(database) == 1
         assert client.get(place).status_code == client.delete(place).status_code == 404
-        assert (pieces(database), search(database)) == (0, 0)
+        assert (count_pieces(database), search(database)) == (0, 0)
         assert client.get("/v1/plans").json()["items"] == []
 
     def test_what_has_ended_is_not_cancelled(self, client, database):
@@ -401,7 +395,7 @@ class TestRepeating:
         assert ("answer" in response.json()) == is_small
         assert client.get("/v1/plans").json()["items"] == []
         assert jobs(database) == {}
-        assert pieces(database) == 0
+        assert count_pieces(database) == 0
 
 
 def test_a_search_goes_on_where_it_is_restored(client, database, databases, tmp_path):
