@@ -184,21 +184,26 @@ def build_mamba_2(reader: ConfigReader, family: DecoderFamily, kind: str) -> Lay
     )
 
 
+def _build_hybrid_layer(reader: ConfigReader, inner: int, *, gated_norm: bool = True) -> StateSpace:
+    """Mamba 2 of ``inner`` channels, with the fields of models that have attention as well."""
+    return _build_mamba_2_layer(
+        reader,
+        inner=inner,
+        heads=reader.read_size("mamba_n_heads"),
+        state="mamba_d_state",
+        width="mamba_d_conv",
+        groups="mamba_n_groups",
+        bias="mamba_proj_bias",
+        convolution_bias=reader.read_flag("mamba_conv_bias"),
+        gated_norm=gated_norm,
+    )
+
+
 def build_hybrid_mamba_2(reader: ConfigReader, family: DecoderFamily, kind: str) -> Layers:
     """Mamba 2 inside Bamba and Granite 4."""
     del family, kind
-    return (
-        _build_mamba_2_layer(
-            reader,
-            inner=reader.read_size("mamba_expand") * reader.read_size("hidden_size"),
-            heads=reader.read_size("mamba_n_heads"),
-            state="mamba_d_state",
-            width="mamba_d_conv",
-            groups="mamba_n_groups",
-            bias="mamba_proj_bias",
-            convolution_bias=reader.read_flag("mamba_conv_bias"),
-        ),
-    )
+    inner = reader.read_size("mamba_expand") * reader.read_size("hidden_size")
+    return (_build_hybrid_layer(reader, inner),)
 
 
 def build_parallel_mamba_2(reader: ConfigReader, family: DecoderFamily, kind: str) -> Layers:
@@ -210,17 +215,7 @@ def build_parallel_mamba_2(reader: ConfigReader, family: DecoderFamily, kind: st
         raise PlanningError(
             "CONFIG_FIELD_UNSUPPORTED", "/projectors_bias", "only known where it equals mamba_proj_bias"
         )
-    mixer = _build_mamba_2_layer(
-        reader,
-        inner=inner,
-        heads=reader.read_size("mamba_n_heads"),
-        state="mamba_d_state",
-        width="mamba_d_conv",
-        groups="mamba_n_groups",
-        bias="mamba_proj_bias",
-        convolution_bias=reader.read_flag("mamba_conv_bias"),
-        gated_norm=reader.read_flag("mamba_rms_norm"),
-    )
+    mixer = _build_hybrid_layer(reader, inner, gated_norm=reader.read_flag("mamba_rms_norm"))
     return (mixer, *build_attention(reader, family, kind))
 
 
