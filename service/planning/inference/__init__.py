@@ -46,7 +46,7 @@ from service.planning.inference.serving import (
     estimate_served_load,
     estimate_similar_loads,
 )
-from service.planning.inference.simulated import simulate_served_load
+from service.planning.inference.simulation import simulate_served_load
 from service.planning.inference.speculation import Speculation
 
 __all__ = [

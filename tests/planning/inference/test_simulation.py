@@ -14,7 +14,7 @@ from service.planning.inference.load import (
     build_uniform_lengths,
 )
 from service.planning.inference.serving import estimate_served_load
-from service.planning.inference.simulated import simulate_requests, simulate_served_load
+from service.planning.inference.simulation import simulate_requests, simulate_served_load
 from service.planning.inference.speculation import Speculation
 from service.planning.inference.table import IterationTable
 from tests.planning.inference.dense import Dense
