@@ -18,7 +18,7 @@ from service.planning.memory.states import (
 from service.planning.memory.tables import count_fullest_tables, count_table_parameters, is_table
 from service.planning.models.layers import LayerTensor
 from service.planning.models.profile import ModelProfile, StageParameters
-from service.planning.models.profile.model import count_sizes
+from service.planning.models.profile.counts import count_sizes
 from service.planning.parallelism import Parallelism, Sharding
 from service.planning.precision import ELEMENT_BYTES, OPTIMIZER_STATES
 from service.planning.software.frameworks import TRAITS

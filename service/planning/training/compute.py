@@ -7,7 +7,7 @@ from service.planning.memory.training import compute_device_state
 from service.planning.models.architecture import Architecture
 from service.planning.models.positions import SampleShape
 from service.planning.models.profile import KernelChoice, ModelProfile
-from service.planning.models.profile.model import is_loose
+from service.planning.models.profile.parts import is_loose
 from service.planning.operators import (
     NO_WORK,
     BlockTimes,

@@ -7,6 +7,7 @@ from service.planning.models.profile.activations import (
     block_activations,
 )
 from service.planning.models.profile.attention import AttentionWork
+from service.planning.models.profile.derivation import build_profile
 from service.planning.models.profile.layer_operators import (
     FusedAttention,
     KernelChoice,
@@ -18,7 +19,6 @@ from service.planning.models.profile.model import (
     BlockProfile,
     ModelProfile,
     StageParameters,
-    build_profile,
     build_profile_from_count,
 )
 from service.planning.models.profile.weights import StoredWeights, WeightInventory

@@ -34,14 +34,10 @@ from service.planning.models.profile.activations import (
     inner_elements,
     selected_terms,
 )
+from service.planning.models.profile.derivation import activation_sums
 from service.planning.models.profile.iteration import STREAM_COPIES, live_elements
-from service.planning.models.profile.model import (
-    BlockProfile,
-    ModelProfile,
-    activation_sums,
-    get_block_width,
-    is_loose,
-)
+from service.planning.models.profile.model import BlockProfile, ModelProfile
+from service.planning.models.profile.parts import get_block_width, is_loose
 from service.planning.models.profile.saved import NO_TERMS, sampled_terms, scale_to_positions
 
 
