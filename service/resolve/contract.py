@@ -11,11 +11,11 @@ from pydantic import MISSING
 from service.planning.errors import PlanningError
 from service.planning.notes import AnswerNotes
 from service.planning.quantity import EvidenceBasis
-from service.planning.tariff.allocation import MeteringPoint
 from service.planning.tariff.bill import MeteredLoad
 from service.planning.tariff.calendar import resolve_zone
 from service.planning.tariff.charges import Tariff
 from service.planning.tariff.contract import ELECTRICITY, TariffContract, relocate_errors
+from service.planning.tariff.metering_point import MeteringPoint
 from service.resolve.catalog import CatalogView, KnownSite, resolve_row
 from service.resolve.site import find_site
 from service.schemas.estimates import UtilityBillRequest

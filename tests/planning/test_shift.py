@@ -16,7 +16,7 @@ from service.planning.scheduling.shift import (
     compute_start_bills,
     shift_load,
 )
-from service.planning.tariff.allocation import MeteringPoint, allocate_bill
+from service.planning.tariff.allocation import allocate_bill
 from service.planning.tariff.bill import MeteredLoad
 from service.planning.tariff.charges import (
     BillingDemand,
@@ -31,6 +31,7 @@ from service.planning.tariff.charges import (
     PriceTier,
     TariffTierUnit,
 )
+from service.planning.tariff.metering_point import MeteringPoint
 from tests.planning.tariff.loads import WEEKDAYS, flat, tariff, timed
 
 START = datetime(2025, 6, 26, 3, tzinfo=UTC)

@@ -16,14 +16,14 @@ from service.planning.quantity import EvidenceBasis, Quantity, weakest
 from service.planning.tariff.allocation import (
     AllocatedVersions,
     BillAllocation,
-    MeteringPoint,
-    TimeDependence,
     allocate_bill,
     estimate_allocation_effort,
 )
 from service.planning.tariff.allowance import SpendEffort
 from service.planning.tariff.bill import MeteredLoad
 from service.planning.tariff.contract import ELECTRICITY, TariffContract, find_local_start, relocate_errors
+from service.planning.tariff.metering_point import MeteringPoint
+from service.planning.tariff.time_dependence import TimeDependence
 
 _MILLIWATT_DIGITS = 6
 _STALE_DAYS = 400

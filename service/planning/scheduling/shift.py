@@ -25,18 +25,10 @@ from numpy.typing import NDArray
 from service.planning.errors import PlanningError
 from service.planning.tariff.allocation import (
     BillAllocation,
-    MeteringPoint,
-    TariffReach,
-    add_loads,
     allocate_bill,
     build_allocation,
-    build_metered_load,
-    build_peak_history,
     compute_difference,
-    compute_reach,
     estimate_allocation_effort,
-    list_load_periods,
-    list_tied_periods,
 )
 from service.planning.tariff.bill import BillFinding, BillingPeriod, LoadBill, MeteredLoad
 from service.planning.tariff.billing import compute_metered_bill
@@ -65,7 +57,16 @@ from service.planning.tariff.effort import (
     estimate_size,
     estimate_statement_effort,
 )
+from service.planning.tariff.loads import add_loads
 from service.planning.tariff.meter import SeriesMeter
+from service.planning.tariff.metering_point import (
+    MeteringPoint,
+    build_metered_load,
+    build_peak_history,
+    list_load_periods,
+    list_tied_periods,
+)
+from service.planning.tariff.reach import TariffReach, compute_reach
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

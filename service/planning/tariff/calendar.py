@@ -5,7 +5,7 @@ Intervals stay on the UTC line, so that a day of 23 or 25 hours loses and double
 """
 
 from collections.abc import Collection, Iterable, Sequence
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from functools import lru_cache
 from itertools import pairwise
 from typing import Final, NamedTuple
@@ -40,6 +40,14 @@ def resolve_zone(name: str, pointer: str = "/time_zone") -> ZoneInfo:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError) as cause:
         raise PlanningError("TIME_ZONE_UNKNOWN", pointer, "no such IANA time zone") from cause
+
+
+def compute_local_midnight(day: date, time_zone: str) -> datetime:
+    """Returns the instant (UTC) at which a local day begins.
+
+    Where the clock skips midnight, the end of the gap.
+    """
+    return datetime.combine(day, time(), resolve_zone(time_zone)).astimezone(UTC)
 
 
 def to_day_number(day: date) -> int:

@@ -9,14 +9,10 @@ from typing import Final, NamedTuple
 from service.planning.errors import PlanningError
 from service.planning.notes import AnswerNotes
 from service.planning.quantity import EvidenceBasis
-from service.planning.tariff.allocation import (
-    BillAllocation,
-    MeteringPoint,
-    TimeDependence,
-    compute_local_midnight,
-    find_time_dependence,
-)
-from service.planning.tariff.calendar import resolve_zone
+from service.planning.tariff.allocation import BillAllocation
+from service.planning.tariff.calendar import compute_local_midnight, resolve_zone
+from service.planning.tariff.metering_point import MeteringPoint
+from service.planning.tariff.time_dependence import TimeDependence, find_time_dependence
 
 ELECTRICITY: Final = "/site/electricity"
 _OF_QUESTION: Final = ("/site", "/starts_at", "/workload", "/load_profile", "/window")

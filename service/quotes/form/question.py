@@ -11,7 +11,7 @@ from pydantic_core import to_json
 
 from service.kit.http.html import Form
 from service.planning.errors import PlanningError
-from service.planning.tariff.allocation import compute_local_midnight
+from service.planning.tariff.calendar import compute_local_midnight
 from service.quotes.form.fields import (
     ASKED,
     BOTH,

@@ -10,20 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from service.planning.errors import PlanningError
-from service.planning.tariff.allocation import (
-    MeteringPoint,
-    TimeDependence,
-    add_loads,
-    allocate_bill,
-    build_blank_load,
-    compute_difference,
-    compute_local_midnight,
-    find_time_dependence,
-    list_touched_periods,
-    resample_load,
-)
+from service.planning.tariff.allocation import allocate_bill, compute_difference
 from service.planning.tariff.bill import BillingPeriod, MeteredLoad
 from service.planning.tariff.billing import compute_bill
+from service.planning.tariff.calendar import compute_local_midnight
 from service.planning.tariff.charges import (
     BillingDemand,
     DemandCharge,
@@ -38,6 +28,10 @@ from service.planning.tariff.charges import (
     PriceTier,
     TariffRevision,
 )
+from service.planning.tariff.loads import add_loads, build_blank_load, resample_load
+from service.planning.tariff.metering_point import MeteringPoint
+from service.planning.tariff.reach import list_touched_periods
+from service.planning.tariff.time_dependence import TimeDependence, find_time_dependence
 from tests.planning.tariff.loads import WEEKDAYS, flat, tariff, timed
 
 ENERGY = EnergyCharge(name="energy", periods=(flat("0.10"),))

@@ -14,7 +14,7 @@ from service.planning.errors import PlanningError
 from service.planning.scheduling import shift
 from service.planning.scheduling.shift import build_starts, compute_overlap, compute_start_bills
 from service.planning.tariff import calendar, checks
-from service.planning.tariff.allocation import MeteringPoint, allocate_bill
+from service.planning.tariff.allocation import allocate_bill
 from service.planning.tariff.bill import BillingDeterminants, MeteredLoad
 from service.planning.tariff.billing import (
     compute_annual_bill,
@@ -48,6 +48,7 @@ from service.planning.tariff.effort import (
     estimate_ordinary_effort,
 )
 from service.planning.tariff.meter import SeriesMeter
+from service.planning.tariff.metering_point import MeteringPoint
 from tests.planning.tariff.loads import flat, tariff, timed
 
 YEAR = MeteredLoad(
