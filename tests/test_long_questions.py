@@ -29,6 +29,7 @@ from service.estimates.service import ESTIMATES
 from service.evidence.imports import service as evidence
 from service.kit.http import web
 from service.kit.http.long_work import QUESTIONS, SEARCHES, VERIFICATIONS, LongWork
+from service.kit.http.web import requests
 from service.plans import creation
 from service.quotes import service as quotes
 from service.quotes.form import router as form
@@ -281,7 +282,7 @@ class TestWhereTheyAreAnswered:
         assert threads.queue() == SEARCHES
 
     def test_a_large_body_is_read_beside_it(self, reader, threads):
-        threads.watch(web, "check_limits")
+        threads.watch(requests, "check_limits")
         body = json.dumps(SMALL) + " " * web.LARGE_BODY_BYTES
         headers = {"content-type": "application/json"}
         for url in ("/v1/estimates/memory", "/v1/sites"):

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict, Field
 
-from service.kit.http import bodies, web
+from service.kit.http import bodies
 from service.kit.http.admission import Admission
 from service.kit.http.context import RequestContext
 from service.kit.http.html import render_problems_page
@@ -26,6 +26,7 @@ from service.kit.http.web import (
     api_router,
     build_route_class,
     install_problem_handlers,
+    offloading,
 )
 from service.kit.memory import MemoryWatch
 from service.kit.security.principals import build_permission
@@ -280,7 +281,7 @@ class TestMediaTypeAndSize:
         assert response.headers["connection"] == "close"
 
     def test_a_body_of_very_many_values_is_refused(self, monkeypatch):
-        monkeypatch.setattr(web, "LARGE_BODY_BYTES", 2**20)
+        monkeypatch.setattr(offloading, "LARGE_BODY_BYTES", 2**20)
         large = application(2**20)
         body = {"shape": {"kind": "circle", "radius": 1}, "points": [1] * (bodies.MOST_VALUES - 10)}
         assert post(large, json.dumps(body)).status_code == 200

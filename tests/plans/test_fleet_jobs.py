@@ -13,7 +13,7 @@ from service.app.backup import restore_backup, write_backup
 from service.app.examples import EXAMPLES
 from service.estimates.service import answer_question
 from service.kit.clock import now
-from service.kit.http import web
+from service.kit.http.web import offloading
 from service.kit.jobs.tables import DEAD, DONE, WAITING, JobRow
 from service.plans import creation, service, stored
 from service.plans.fleet import estimate_fleet, split_fleet
@@ -42,7 +42,7 @@ PIECES = 8
 
 @pytest.fixture(autouse=True)
 def _never_soon(monkeypatch):
-    monkeypatch.setattr(web, "_INLINE_SHARE", 0.0)
+    monkeypatch.setattr(offloading, "_INLINE_SHARE", 0.0)
 
 
 def parsed(question=QUESTION):
@@ -85,7 +85,7 @@ def jobs(database):
 
 
 def test_a_fleet_that_is_answered_soon_is_not_stored(client, monkeypatch):
-    monkeypatch.setattr(web, "_INLINE_SHARE", 1.0)
+    monkeypatch.setattr(offloading, "_INLINE_SHARE", 1.0)
     response = client.post("/v1/plans:fleet", QUESTION)
     assert response.status_code == 200, response.text
     assert response.json() == expected(client)

@@ -13,7 +13,7 @@ from service.app.backup import restore_backup, write_backup
 from service.app.examples import EXAMPLES
 from service.estimates.service import answer_question
 from service.kit.clock import now
-from service.kit.http import web
+from service.kit.http.web import offloading
 from service.kit.jobs.tables import CANCELLED, DEAD, DONE, WAITING, JobRow
 from service.plans import service, stored
 from service.plans.space import KeptConfiguration, SearchOutcome
@@ -90,7 +90,7 @@ def test_a_small_search_is_answered_at_once(client, database, monkeypatch):
 
 def test_a_small_search_that_is_not_answered_soon_goes_on_in_the_background(client, database, monkeypatch):
     answered_at_once(monkeypatch, is_small=True)
-    monkeypatch.setattr(web, "_INLINE_SHARE", 0.0)
+    monkeypatch.setattr(offloading, "_INLINE_SHARE", 0.0)
     go_on = Event()
     with monkeypatch.context() as slow:
         toy.install(slow, search_space=lambda *asked: go_on.wait(60) and toy.search_space(*asked))
