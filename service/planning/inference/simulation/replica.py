@@ -18,9 +18,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from service.planning.inference.curve import (
-    compute_request_capacity,
-)
+from service.planning.inference.curve import compute_request_capacity
 from service.planning.inference.load import (
     BatchScheduler,
     ReplicaLoad,

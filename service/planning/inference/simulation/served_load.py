@@ -5,11 +5,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from service.planning.inference.curve import (
-    average_iterations,
-    compute_iteration_times,
-    compute_load_moments,
-)
+from service.planning.inference.curve import average_iterations, compute_iteration_times, compute_load_moments
 from service.planning.inference.iteration import IterationTime
 from service.planning.inference.load import (
     ArrivalProcess,

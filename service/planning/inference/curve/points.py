@@ -1,4 +1,4 @@
-"""A replica with continuous batching over its mean batch: the closed form behind ``serving``.
+"""Points of the curve of a replica.
 
 With b requests decoding on average, each of N iterations, and m iterations with prompt tokens to a request:
 
@@ -18,64 +18,28 @@ in Schweitzer's approximation (Reiser and Lavenberg 1980, Schweitzer 1979); R is
 that an arrival meets, F the time of the front end.
 """
 
-from typing import Generic, NamedTuple, TypeAlias, TypeVar, cast
+from typing import Generic, NamedTuple, TypeVar, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
-from service.planning.inference.iteration import IterationBatch, IterationTime
+from service.planning.inference.curve.iterations import (
+    IterationTimes,
+    compute_iteration_moments,
+    compute_iteration_times,
+    compute_residual_seconds,
+    select_iteration,
+)
+from service.planning.inference.curve.moments import NOTHING, Array, LoadTokens, compute_load_moments
+from service.planning.inference.curve.prompts import (
+    BatchIterations,
+    compute_prompt_shape,
+    compute_token_budget,
+    count_prompt_chunks,
+    estimate_arrival_variance,
+)
+from service.planning.inference.iteration import IterationTime
 from service.planning.inference.load import ReplicaLoad, ReplicaServer
 from service.planning.inference.speculation import IterationSource
-
-Array: TypeAlias = NDArray[np.float64]
-
-MOST_REQUESTS = 16384.0
-"""Batch where neither the engine nor its cache limits it."""
-NOTHING = 1e-12
-
-
-class LoadTokens(NamedTuple):
-    """Moments of a load that the formulas need, in tokens."""
-
-    prompt: float
-    """Prompt tokens to compute."""
-    context: float
-    """Mean context while a request decodes."""
-    attended: float
-    """Mean tokens that a prompt token attends to."""
-    decodes: float
-    """Tokens after the first."""
-    passes: float
-    """Iterations that decode them."""
-    alone: float
-    """Share that one request is of all requests of a closed loop; 0 in an open one."""
-    positions: float
-    """Positions of a decoding request in an iteration."""
-
-
-def compute_load_moments(server: ReplicaServer, load: ReplicaLoad) -> LoadTokens:
-    """Returns the moments of ``load``."""
-    speculation = server.speculation
-    decodes = load.decodes
-    return LoadTokens(
-        load.computed_tokens,
-        load.decoding_context,
-        load.prefill_context,
-        decodes,
-        decodes / (speculation.tokens_per_pass if speculation else 1.0),
-        0.0 if load.concurrency is None else 1.0 / max(1.0, load.concurrency),
-        speculation.positions if speculation else 1.0,
-    )
-
-
-class ServerSetting(NamedTuple):
-    """A server, its load, and the number of requests that find room."""
-
-    server: ReplicaServer
-    load: ReplicaLoad
-    asked: LoadTokens
-    places: float
-
 
 Figures = TypeVar("Figures")
 
@@ -119,22 +83,6 @@ class ReplicaCurve(NamedTuple, Generic[Figures]):
     """Requests that hold a place: prefilling or decoding."""
 
 
-def compute_request_capacity(server: ReplicaServer, load: ReplicaLoad) -> float:
-    """Returns the requests that find room at a time.
-
-    The engine's limit, or cache over the size of a request.
-    """
-    limits = [MOST_REQUESTS]
-    if server.most_requests is not None:
-        limits.append(float(server.most_requests))
-    if server.cache_tokens is not None:
-        whole = load.inputs.mean + load.outputs.mean
-        context = load.decoding_context
-        held = max(context + server.reserved_output * (whole - context), load.inputs.mean)
-        limits.append(max(1.0, server.cache_tokens / (held + server.block_tokens / 2.0)))
-    return min(limits)
-
-
 def compute_curve(
     model: IterationSource, server: ReplicaServer, load: ReplicaLoad, batch: Array, alone: Array | None = None
 ) -> ReplicaCurve[Array]:
@@ -149,13 +97,13 @@ def compute_curve(
         asked = asked._replace(alone=cast("float", alone))
     if not asked.decodes:
         return _compute_prefill_only_curve(model, server, load, asked, batch)
-    shape = _compute_prompt_shape(server, load, asked, batch)
+    shape = compute_prompt_shape(server, load, asked, batch)
     none = np.zeros_like(shape.seen)
     beside = shape.seen if server.mixed_prefill else none
     decoding = np.stack([shape.seen, beside, beside])
     prefilled = np.stack([none, shape.computed, shape.budget])
     alike, both, full = np.asarray(compute_iteration_times(model, asked, decoding, prefilled).seconds)
-    return _assemble_curve(server, load, asked, shape, _IterationTimes(alike, both, full, both, alike))
+    return _assemble_curve(server, load, asked, shape, IterationTimes(alike, both, full, both, alike))
 
 
 def compute_point(
@@ -179,7 +127,7 @@ def compute_points(
 ) -> tuple[ReplicaCurve[Array], IterationTime]:
     """Computes ``compute_point`` at several batches by one call; ``alone`` has an entry for each."""
     asked = compute_load_moments(server, load)._replace(alone=cast("float", alone))
-    shape = _compute_prompt_shape(server, load, asked, batch)
+    shape = compute_prompt_shape(server, load, asked, batch)
     none = np.zeros_like(shape.seen)
     beside = (shape.seen, shape.others) if server.mixed_prefill else (none, none)
     times = compute_iteration_times(
@@ -188,7 +136,7 @@ def compute_points(
         np.stack([shape.seen, beside[0], beside[0], beside[1], shape.others]),
         np.stack([none, shape.computed, shape.budget, shape.computed, none]),
     )
-    return _assemble_curve(server, load, asked, shape, _IterationTimes(*np.asarray(times.seconds))), times
+    return _assemble_curve(server, load, asked, shape, IterationTimes(*np.asarray(times.seconds))), times
 
 
 def select_point(found: ReplicaCurve[Array], place: int) -> ReplicaCurve[float]:
@@ -196,134 +144,12 @@ def select_point(found: ReplicaCurve[Array], place: int) -> ReplicaCurve[float]:
     return ReplicaCurve(*(float(figures[place]) for figures in found))
 
 
-def select_iteration(times: IterationTime, place: int) -> IterationTime:
-    """Returns the iterations of one of several points."""
-    columns = (np.asarray(part)[:, place] for part in times)
-    return IterationTime(*(cast("float", column) for column in columns))
-
-
-class _BatchIterations(NamedTuple):
-    """Composition of iterations at each batch."""
-
-    batch: Array
-    others: Array
-    """Requests that decode beside one request."""
-    seen: Array
-    """Requests of an iteration in which one decodes."""
-    pieces: Array
-    """Iterations that a prompt is split into."""
-    together: Array
-    """Prompts of an iteration that has some, or of the iterations of the pieces."""
-    tokens: Array
-    """Prompt tokens of an iteration that has some."""
-    computed: Array
-    """Prompt tokens of the slowest attention rank, times the number of ranks."""
-    budget: Array
-
-
-class _IterationTimes(NamedTuple):
-    """Seconds of iterations: decoding, with prompts, full of prompts, with the own prompt, and as met."""
-
-    alike: Array
-    both: Array
-    full: Array
-    own: Array
-    before: Array
-
-
-def _compute_prompt_shape(
-    server: ReplicaServer, load: ReplicaLoad, asked: LoadTokens, batch: Array
-) -> _BatchIterations:
-    """Splits and joins prompts.
-
-    An iteration takes the short prompts that arrived since the last one: of y Poisson arrivals per iteration,
-    y / (1 - e^-y) where there is any; each iteration ends 1 / N of the decoding requests. The last piece of a
-    long prompt leaves room, which the next waiting prompt fills. Each attention rank takes whole prompts, and
-    the others wait for the rank with the most.
-    """
-    others = batch * (1.0 - asked.alone)
-    budget = compute_token_budget(server, load, others * asked.positions)
-    pieces = count_prompt_chunks(server, load, asked, budget)
-    arriving = np.maximum(others / max(asked.passes, 1.0), NOTHING)
-    # Ranks whose requests are all equal end and begin together; others do so by chance.
-    chance = _estimate_rank_spread(load, asked) if server.ranks > 1 else 1.0
-    together = chance * _compute_mean_arrivals(arriving)
-    if server.ranks > 1:
-        step = np.minimum(server.ranks * _compute_mean_arrivals(arriving / server.ranks), others + 1.0)
-        together = together + (1.0 - chance) * step
-    together = np.minimum(together, np.maximum(budget / asked.prompt, 1.0))
-    fullest = asked.prompt / budget
-    busy = np.minimum(arriving * fullest, 1.0)
-    iterations = np.where(pieces > 1.0, pieces + busy * (fullest - pieces), 1.0)
-    tokens = asked.prompt * together / iterations
-    computed = np.minimum(asked.prompt * np.maximum(together, server.ranks) / iterations, budget)
-    return _BatchIterations(batch, others, others + 1.0, pieces, together, tokens, computed, budget)
-
-
-def _compute_mean_arrivals(arriving: Array) -> Array:
-    """Returns the mean number of prompts of an iteration that has some, for Poisson arrivals."""
-    return np.asarray(arriving / -np.expm1(-arriving))
-
-
-def _estimate_rank_spread(load: ReplicaLoad, asked: LoadTokens) -> Array | float:
-    """Returns the randomness of ranks that end and begin.
-
-    1 where arrivals are random, 0 where they are aligned.
-    """
-    return 1.0 if load.concurrency is None else _estimate_arrival_variance(load, asked)
-
-
-def compute_token_budget(server: ReplicaServer, load: ReplicaLoad, decoded: Array) -> Array:
-    """Returns the prompt tokens that an iteration of all ranks takes beside ``decoded`` positions."""
-    budget = np.full_like(decoded, float(server.batched_tokens))
-    if not server.chunked_prefill:
-        return np.maximum(budget, load.inputs.longest * server.ranks)
-    if server.mixed_prefill:
-        return np.maximum(budget - decoded, float(server.block_tokens * server.ranks))
-    return budget
-
-
-def count_prompt_chunks(server: ReplicaServer, load: ReplicaLoad, asked: LoadTokens, budget: Array) -> Array:
-    """Returns the mean number of iterations that a prompt is split into."""
-    rank = budget / server.ranks
-    if load.inputs.longest <= float(rank.min()):
-        return np.ones_like(budget)
-    computed = np.asarray(load.inputs.values) * (asked.prompt / load.inputs.mean)
-    weights = np.asarray(load.inputs.weights)
-    return np.tensordot(weights, np.ceil(np.multiply.outer(computed, 1.0 / rank)), axes=1)
-
-
-def compute_iteration_times(
-    model: IterationSource, asked: LoadTokens, decoding: Array, prefilled: Array
-) -> IterationTime:
-    """Computes iterations with the given decoding requests and prompt tokens."""
-    return model.compute_time(
-        IterationBatch(
-            cast("float", decoding),
-            cast("float", decoding * asked.context),
-            cast("float", prefilled),
-            cast("float", np.where(prefilled > 0.0, asked.attended, 0.0)),
-            cast("float", prefilled / asked.prompt),
-        )
-    )
-
-
-def average_iterations(times: IterationTime, first: int, second: int, weight: float) -> IterationTime:
-    """Returns the mean of the entries ``first`` and ``second`` of ``times``, the second with ``weight``."""
-    return IterationTime(
-        *(
-            (1.0 - weight) * float(part[first]) + weight * float(part[second])
-            for part in cast("list[Array]", times)
-        )
-    )
-
-
 def _assemble_curve(
     server: ReplicaServer,
     load: ReplicaLoad,
     asked: LoadTokens,
-    shape: _BatchIterations,
-    times: _IterationTimes,
+    shape: BatchIterations,
+    times: IterationTimes,
 ) -> ReplicaCurve[Array]:
     added = np.maximum(times.both - times.alike, 0.0) if server.mixed_prefill else times.both
     iterations = asked.prompt / shape.tokens
@@ -347,12 +173,12 @@ def _assemble_curve(
     wait = (
         queued
         * taken
-        * (_estimate_arrival_variance(load, asked) + load.inputs.variation)
+        * (estimate_arrival_variance(load, asked) + load.inputs.variation)
         / 2.0
         / (1.0 - behind)
     )
-    mean, half = _compute_iteration_moments(server, shape, times, iterations / max(asked.passes, NOTHING))
-    residual = _compute_residual_seconds(server, load, shape, mean, half)
+    mean, half = compute_iteration_moments(server, shape, times, iterations / max(asked.passes, NOTHING))
+    residual = compute_residual_seconds(server, load, shape, mean, half)
     # Prompts that arrived in the same, longer than average iteration share it with the own prompt.
     meanwhile = 2.0 * half * rate if load.concurrency is None else shape.others / max(asked.passes, 1.0)
     shared = np.minimum(1.0 + meanwhile, abreast)
@@ -381,18 +207,7 @@ def _assemble_curve(
     )
 
 
-def _estimate_arrival_variance(load: ReplicaLoad, asked: LoadTokens) -> Array | float:
-    """Returns the variance of the gaps between arrivals at the prompts' queue over their squared mean.
-
-    In a closed loop with equal lengths, requests keep the distance at which they have been served once. A
-    deviation of the outputs breaks it as far as it exceeds the distance, a c-th of a cycle.
-    """
-    if load.concurrency is None:
-        return load.arrivals.variation
-    return cast("Array", np.minimum(1.0, load.outputs.variation**0.5 / 2.0 / asked.alone))
-
-
-def _estimate_added_seconds(added: Array, full: Array, shape: _BatchIterations, tokens: Array) -> Array:
+def _estimate_added_seconds(added: Array, full: Array, shape: BatchIterations, tokens: Array) -> Array:
     """Returns the seconds that ``tokens`` add beyond those of an iteration, interpolated to a full one."""
     slope = (full - added) / np.maximum(shape.budget - shape.computed, 1.0)
     return np.asarray(np.maximum(tokens, 0.0) / shape.pieces * slope)
@@ -408,33 +223,6 @@ def compute_prompt_seconds(there: ReplicaCurve[float], tokens: Array) -> Array:
     return np.asarray(
         np.where(tokens < there.tokens, few, there.added_seconds + slope * (tokens - there.tokens))
     )
-
-
-def _compute_iteration_moments(
-    server: ReplicaServer, shape: _BatchIterations, times: _IterationTimes, each: Array
-) -> tuple[Array, Array]:
-    """Returns the mean iteration and the rest of the one met, E[T^2] / (2 E[T]), in seconds."""
-    prompts = shape.others * each
-    with_prompts = np.minimum(prompts if server.mixed_prefill else prompts / (1.0 + prompts), 1.0)
-    mean = times.before + with_prompts * (times.own - times.before)
-    square = times.before**2 + with_prompts * (times.own**2 - times.before**2)
-    return np.asarray(mean), np.asarray(square / mean / 2.0)
-
-
-def _compute_residual_seconds(
-    server: ReplicaServer, load: ReplicaLoad, shape: _BatchIterations, mean: Array, half: Array
-) -> Array:
-    """Returns the seconds until the iteration ends that an arrival meets, if any.
-
-    In a closed loop a request ends with an iteration; its successor meets the next one, after the time of the
-    front end.
-    """
-    if load.concurrency is not None and not server.frontend_seconds:
-        return np.zeros_like(half)
-    meets = -np.expm1(-shape.others)
-    if load.concurrency is None:
-        return np.asarray(meets * half)
-    return np.asarray(meets * np.maximum(mean - server.frontend_seconds, half))
 
 
 def _compute_prefill_only_curve(
