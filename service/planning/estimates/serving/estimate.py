@@ -1,16 +1,12 @@
-"""Estimate of a served model: the load of each replica, its latencies and rates, and their intervals."""
+"""Latencies and rates of a cluster that serves, with their intervals."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
 
-from service.planning.cases import InferenceCase, RequestLoad, Simulation, TokenProposals
-from service.planning.estimates.devices import get_usable_bytes
+from service.planning.cases import InferenceCase
 from service.planning.estimates.intervals import add_device_spread, find_serving_spreads
-from service.planning.estimates.iterations import build_iterations
+from service.planning.estimates.serving.spreads import SPREAD_FAMILIES, ServingSpreads, invert_spread
 from service.planning.estimates.settings import build_load_logarithms as load_setting
-from service.planning.estimates.simulation import MOST_SIMULATED, check_length
 from service.planning.hardware.calibration import OperatorQuantity
 from service.planning.hardware.distance import resolve_family
 from service.planning.hardware.local_evidence import (
@@ -20,56 +16,21 @@ from service.planning.hardware.local_evidence import (
     apply_correction,
 )
 from service.planning.inference import (
-    ArrivalProcess,
-    Arrivals,
-    BatchScheduler,
     IterationBatch,
     IterationModel,
     IterationTime,
     LatencyLimits,
-    LengthDistribution,
     ReplicaLoad,
     ReplicaServer,
     ServedLoad,
-    Speculation,
-    build_fixed_lengths,
-    build_iteration_model,
     compute_request_capacity,
-    estimate_served_load,
-    simulate_served_load,
 )
-from service.planning.memory.capacity import compute_fitting_requests
-from service.planning.memory.serving import estimate_inference_memory
 from service.planning.operators import TimeBound, TimedPhase
 from service.planning.precision import NumberFormat
 from service.planning.quantity import EvidenceBasis, IntervalFactors, Quantity, assumed, combine
-from service.planning.workload import HorizonUnit
 
-SIMULATED_REQUESTS = 2000
-"""Simulated requests of one replica, where the question gives no number."""
-
-
-def do_nothing() -> None:
-    """Default of callbacks that are called between the pieces of long work."""
-
-
-class ServingSpreads(NamedTuple):
-    """Measured over estimated figures of systems like this one."""
-
-    first_token: IntervalFactors
-    output_token: IntervalFactors
-    rate: IntervalFactors
-    power: IntervalFactors
-    energy: IntervalFactors
-
-    @property
-    def of_time(self) -> tuple[str, ...]:
-        """Calibrations that changed latencies or rates."""
-        latencies = (*self.first_token.calibration_ids, *self.output_token.calibration_ids)
-        return (*latencies, *self.rate.calibration_ids)
-
-
-_FAMILIES = ("serving_ttft", "serving_tpot", "serving_throughput", "serving_power", "serving_energy")
+_FULL = 0.9
+"""Share of places from which a batch counts as full: the other places compute prompts."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,7 +65,7 @@ class ServingEstimate:
     def spreads(self) -> ServingSpreads:
         """Spreads of the nearest measured system, widened by the range of a tenant's measured devices."""
         case, together = self.case, self.load.is_all_at_once
-        families = [resolve_family(family, all_at_once=together) for family in _FAMILIES]
+        families = [resolve_family(family, all_at_once=together) for family in SPREAD_FAMILIES]
         count = case.profile.parameter_count
         first, each, rate, *drawn = find_serving_spreads(self.case.curves, families, case.system, count)
         if not self.model.machine.rates.bases:
@@ -114,8 +75,8 @@ class ServingEstimate:
         found = ServingSpreads(
             self._add_device_spread(first, multiplied),
             self._add_device_spread(each, streamed),
-            _invert_spread(
-                self._add_device_spread(self._add_device_spread(_invert_spread(rate), multiplied), streamed)
+            invert_spread(
+                self._add_device_spread(self._add_device_spread(invert_spread(rate), multiplied), streamed)
             ),
             *drawn,
         )
@@ -138,7 +99,7 @@ class ServingEstimate:
         setting = self.setting
         own = (
             apply_correction(self.case.curves.local, family, setting, spread)
-            for family, spread in zip(_FAMILIES, spreads, strict=True)
+            for family, spread in zip(SPREAD_FAMILIES, spreads, strict=True)
         )
         return self._derive_rate_spread(ServingSpreads(*own))
 
@@ -295,10 +256,6 @@ class ServingEstimate:
         return "cache" if requests is None or places < requests else "max_num_seqs"
 
 
-_FULL = 0.9
-"""Share of places from which a batch counts as full: the other places compute prompts."""
-
-
 def _shrink_levels(levels: LatencyLimits, factors: tuple[float, float]) -> LatencyLimits:
     """Divides the levels by ``factors``, the ratios of actual to estimated latencies."""
     first, each = factors
@@ -324,11 +281,6 @@ def _find_basis(iteration: IterationTime, model: IterationModel) -> EvidenceBasi
     return rates.get_work_basis(model.narrow)
 
 
-def _invert_spread(spread: IntervalFactors) -> IntervalFactors:
-    """Returns the spread of a rate from that of a time, and the reverse."""
-    return IntervalFactors(1.0 / spread.high, 1.0 / spread.low, spread.source)
-
-
 def find_bound(time: IterationTime) -> TimeBound:
     """Returns the resource that the largest part of an iteration is bound by."""
     compute = time.compute_bound_seconds
@@ -339,150 +291,3 @@ def find_bound(time: IterationTime) -> TimeBound:
         TimeBound.HOST: time.launch + time.host,
     }
     return max(parts, key=lambda bound: parts[bound])
-
-
-def estimate_serving(
-    case: InferenceCase, simulation: Simulation | None = None, between: Callable[[], None] = do_nothing
-) -> ServingEstimate | None:
-    """Estimates the serving by the cluster; None where the data of the device do not suffice.
-
-    A device that holds no request does not limit the rate. ``between`` is called repeatedly during a
-    simulation.
-    """
-    model = build_iterations(case)
-    if model is None:
-        return None
-    workload, layout, asked = case.workload, case.layout, case.load
-    replicas = case.replicas
-    if asked.concurrency is not None:
-        replicas = min(replicas, asked.concurrency)
-    limit = get_usable_bytes(case.cluster, workload)
-    held = None if limit is None else count_replica_requests(case, limit)
-    rules = workload.rules
-    rates = case.curves.calibration.serving.get_rates(rules.name, rules.generation)
-    server = build_server(case, held)._replace(
-        frontend_seconds=rates.frontend_seconds,
-        cold_seconds=0.0 if workload.warmed_up else rates.cold_seconds,
-    )
-    if asked.proposals is not None:
-        server = server._replace(speculation=build_speculation(case, asked.proposals))
-    load = build_load(case, replicas)
-    if simulation is None:
-        found = estimate_served_load(model, server, load)
-    else:
-        found = _simulate_load(model, server, load, simulation, between)
-    return ServingEstimate(
-        served=found,
-        model=model,
-        server=server,
-        load=load,
-        replicas=float(replicas),
-        ranks=layout.expert,
-        held=held,
-        case=case,
-    )
-
-
-def _simulate_load(
-    model: IterationModel,
-    server: ReplicaServer,
-    load: ReplicaLoad,
-    simulation: Simulation,
-    between: Callable[[], None],
-) -> ServedLoad:
-    """Simulates each request; a burst longer than a simulation is simulated as a steady load."""
-    if (load.burst_requests or 0.0) > MOST_SIMULATED:
-        load = load._replace(burst_requests=None)
-    seed, seconds = simulation.seed, simulation.duration_seconds
-    if seconds is None:
-        requests = SIMULATED_REQUESTS if simulation.requests is None else simulation.requests
-        _check_work(server, load, requests)
-        return simulate_served_load(model, server, load, seed=seed, requests=requests, between=between)
-    rate = load.rate_per_second or estimate_served_load(model, server, load).requests_per_second
-    check_length(rate * seconds)
-    _check_work(server, load, rate * seconds)
-    return simulate_served_load(model, server, load, seed=seed, duration_seconds=seconds, between=between)
-
-
-def _check_work(server: ReplicaServer, load: ReplicaLoad, requests: float) -> None:
-    """Refuses a simulation of too many iterations: requests at the start and long prompts count too."""
-    followed = max(requests, load.burst_requests or 0.0) + (load.concurrency or 0.0)
-    check_length(followed * max(1.0, load.inputs.longest / server.batched_tokens))
-
-
-def build_server(case: InferenceCase, held: float | None) -> ReplicaServer:
-    """Builds one replica of the engine: ``expert`` ranks, each with its own batch and cache."""
-    workload, layout, asked = case.workload, case.layout, case.load
-    rules, ranks = workload.rules, layout.expert
-    most = workload.most_requests
-    each = asked.inputs.mean + asked.outputs.mean + workload.block_tokens / 2.0
-    static = workload.is_static
-    return ReplicaServer(
-        most_requests=None if most is None else most * ranks,
-        batched_tokens=max(1, workload.batched_tokens or int(asked.inputs.values[-1]))
-        * (1 if rules.ranks_share_tokens else ranks),
-        cache_tokens=None if held is None or held < 1.0 else held * each,
-        block_tokens=workload.block_tokens,
-        chunked_prefill=workload.chunks_prefill,
-        scheduler=BatchScheduler.STATIC if static else BatchScheduler.CONTINUOUS,
-        pipeline=layout.pipeline,
-        mixed_prefill=rules.mixes_prefill or (workload.chunks_prefill and not rules.chunks_prefill),
-        reserved_output=1.0 if rules.admits_whole or not rules.paged else 0.0,
-        ranks=ranks,
-    )
-
-
-def count_replica_requests(case: InferenceCase, limit_bytes: float) -> float:
-    """Returns the requests of the mean length that a replica holds, with their memory beside tokens."""
-    layout = case.layout
-    workload = case.workload._replace(concurrency=layout.data)
-    memory = estimate_inference_memory(case.profile, workload, layout)
-    return compute_fitting_requests(memory, workload, limit_bytes) * layout.expert
-
-
-def build_load(case: InferenceCase, replicas: int) -> ReplicaLoad:
-    """Returns the load of one of ``replicas``: an even share."""
-    workload, asked = case.workload, case.load
-    horizon = workload.horizon
-    burst = None
-    if asked.concurrency is not None and horizon and horizon.unit is HorizonUnit.REQUESTS:
-        burst = horizon.amount / replicas
-    inputs = LengthDistribution(asked.inputs.mean, *asked.inputs)
-    outputs = (
-        LengthDistribution(asked.outputs.mean, *asked.outputs)
-        if workload.output_tokens
-        else build_fixed_lengths(0.0)
-    )
-    return ReplicaLoad(
-        inputs=inputs,
-        outputs=outputs,
-        concurrency=None if asked.concurrency is None else asked.concurrency / replicas,
-        rate_per_second=None if asked.rate_per_second is None else asked.rate_per_second / replicas,
-        arrivals=_build_arrivals(asked, replicas),
-        burst_requests=burst,
-        prefix_hit_rate=asked.prefix_hit_rate,
-    )
-
-
-def _build_arrivals(load: RequestLoad, replicas: int) -> Arrivals:
-    """Returns the arrivals at one replica; replicas take the requests of a trace in turn."""
-    times = load.at_seconds[::replicas]
-    if len(times) > 1 and times[-1] > times[0]:
-        return Arrivals(ArrivalProcess.TRACE, times)
-    return Arrivals(ArrivalProcess.UNIFORM if load.is_uniform else ArrivalProcess.POISSON)
-
-
-def build_speculation(case: InferenceCase, proposals: TokenProposals) -> Speculation:
-    """Builds the proposals of tokens: by a draft on the same devices, a layer of the model, or the text."""
-    workload, layout = case.workload, case.layout
-    draft, share = workload.draft, 0.0
-    model = None
-    if draft is not None:
-        alongside = workload._replace(weight_format=draft.stored.compute, stored=draft.stored, draft=None)
-        shared = layout._replace(pipeline=1, expert=1, expert_tensor=None)
-        model = build_iteration_model(
-            draft.profile, alongside, shared, cluster=case.cluster, calibration=case.curves.calibration
-        )
-    elif proposals.method == "mtp":
-        share = 1.0 / max(case.profile.block_count, 1)
-    return Speculation(proposals.tokens, proposals.acceptance_rate, model, share)
