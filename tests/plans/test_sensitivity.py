@@ -9,10 +9,10 @@ from functools import cache
 import pytest
 
 from service.app.examples import EXAMPLES
-from service.plans import sensitivity
 from service.plans.answer import build_row
 from service.plans.ranking import rank_candidates
 from service.plans.search import merge_outcomes, search_space, split_search
+from service.plans.sensitivity import listing
 from service.plans.service import estimate_plan, prepare_plan
 from service.plans.space import REACH
 from service.plans.supplies import build_space
@@ -269,7 +269,7 @@ class TestList:
         }
         question = QUESTION | {"owned": [OWN | {"site": site}], "rented": [], "window": window}
         assert prepare_plan(read(question), shipped()).answer is None, "the caller waits for the bills"
-        monkeypatch.setattr(sensitivity, "_MOST_BILLS", 1)
+        monkeypatch.setattr(listing, "_MOST_BILLS", 1)
         answer = estimate_plan(read(question), shipped())
         assert [gap["code"] for gap in answer["gaps"] if gap["pointer"] == "/sensitivities"] == [
             "TOO_MANY_BILLS"
