@@ -259,6 +259,61 @@ def overlaps_products(row: MeasuredRow) -> bool | None:
     return {"true": True, "false": False}.get(next(iter(stated))) if len(stated) == 1 else None
 
 
+_CAPACITY: Final = re.compile(r"capacity factor (\d+(?:\.\d+)?)")
+_DROPPING_RECIPES: Final = {"NeMo": ("grok-1", "deepseek-v3", "mixtral")}
+"""Models whose recipes pad experts to the mean of their tokens, by container.
+
+``moe_expert_capacity_factor`` of grok1_314b.yaml in NVIDIA's dgxc-benchmarking, and MegatronTokenDropCallback
+in NeMo's performance scripts of DeepSeek-V3 and Mixtral, whose factor is 1.
+"""
+
+
+def get_expert_capacity(row: MeasuredRow) -> float | None:
+    """Returns the capacity factor of the experts of a run by its recipe, its name or its notes."""
+    stated = {
+        float(each["moe_capacity_factor"])
+        for each in recipes.list_recipes(row)
+        if each.get("moe_capacity_factor")
+    }
+    if len(stated) == 1:
+        return stated.pop()
+    notes = row.text.get("notes", "")
+    printed = _CAPACITY.search(notes)
+    if printed:
+        return float(printed[1])
+    drops = "tokendrop" in row.text.get("model", "").lower() or any(
+        f"container {name} " in notes and row.model_id.startswith(models)
+        for name, models in _DROPPING_RECIPES.items()
+    )
+    return 1.0 if drops else None
+
+
+def is_load_forced(row: MeasuredRow) -> bool:
+    """Returns true if a benchmark overrides the router, so that every expert takes as many tokens."""
+    stated = {
+        str(each["moe_force_load_balancing"]).lower()
+        for each in recipes.list_recipes(row)
+        if each.get("moe_force_load_balancing")
+    }
+    return stated == {"true"} if stated else says(row, "force-balanced")
+
+
+def get_cuda_graphs(row: MeasuredRow) -> str | None:
+    """Returns the CUDA graphs of the recipes of a row, None if they state none or disagree."""
+    stated = {
+        _read_graphs(str(each["cuda_graph_impl"]), str(each.get("cuda_graph_scope")))
+        for each in recipes.list_recipes(row)
+        if each.get("cuda_graph_impl")
+    }
+    return stated.pop() if len(stated) == 1 else None
+
+
+def _read_graphs(implementation: str, scope: str) -> str:
+    if implementation == "full_iteration" or (implementation == "local" and scope == "full_iteration"):
+        return "iteration"
+    return "none" if implementation in ("none", "enable_cuda_graph=false") else "layer"
+
+
 def may_offload_activations(row: MeasuredRow) -> bool:
     """Returns true if kept inputs of blocks may be on the host: torchtune's adapters, if not stated."""
     return (

@@ -199,6 +199,14 @@ def _habits(row: MeasuredRow) -> dict[str, Any]:
         habits["loss"] = loss
     if facts.is_compiled(row):
         habits["fusion"] = "compiled"
+    capacity = facts.get_expert_capacity(row)
+    if capacity:
+        habits["expert_capacity_factor"] = capacity
+    graphs = facts.get_cuda_graphs(row)
+    if graphs:
+        habits["cuda_graphs"] = graphs
+    if facts.is_load_forced(row):
+        habits["expert_balance"] = "forced"
     return habits
 
 

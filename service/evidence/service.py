@@ -203,6 +203,11 @@ def parse_operator_calibration(document: Mapping[str, Any]) -> OperatorCalibrati
     for entry in document["machines"]:
         rows, columns = entry["tile"]
         machines[entry["name"]] = MachineFacts(
-            entry["multiprocessors"], rows, columns, entry["source"], entry.get("bounds_streams", True)
+            entry["multiprocessors"],
+            rows,
+            columns,
+            entry["source"],
+            entry.get("bounds_streams", True),
+            {NumberFormat(name): scale for name, scale in entry.get("peak_scales", {}).items()},
         )
     return OperatorCalibration(constants=constants, machines=machines)

@@ -165,6 +165,21 @@ class Compression(NamedTuple):
     error_feedback: bool = True
 
 
+class CudaGraphs(StrEnum):
+    """Kernels of a step that are launched together, in graphs."""
+
+    NONE = "none"
+    LAYER = "layer"
+    ITERATION = "iteration"
+
+
+class ExpertBalance(StrEnum):
+    """Load of the experts of a trained model."""
+
+    TRAINED = "trained"
+    FORCED = "forced"
+
+
 class TrainingWorkload(NamedTuple):
     """One training run. ``micro_batches`` counts those of one step on one data-parallel replica.
 
@@ -199,6 +214,7 @@ class TrainingWorkload(NamedTuple):
     """
     fused: FusedAttention | None = None
     """Release of the fused attention; None for the framework's default."""
+    graphs: CudaGraphs = CudaGraphs.NONE
     compression: Compression | None = None
     """Compression of gradients between replicas."""
     rollout: Rollout | None = None

@@ -63,6 +63,7 @@ from service.resolve.training import (
     drop_unused_compression,
     resolve_total_tokens,
     resolve_training_workload,
+    route_trained_tokens,
 )
 from service.schemas.estimates import MemoryEstimateRequest, RunEstimateRequest, ThroughputEstimateRequest
 from service.schemas.references import (
@@ -296,7 +297,8 @@ def _resolve_training(given: TrainingWorkloadInput, site: _ResolvedCluster) -> T
         )
     training = resolve_training_workload(given, site.cluster, notes)
     check_adaptation(training, model)
-    sampled = resolve_training_sample(model.profile, training, given, notes)
+    routed = route_trained_tokens(model.profile, given, notes)
+    sampled = resolve_training_sample(routed, training, given, notes)
     usable = get_usable_bytes(site.cluster, training)
     where = TrainingSite(site.named, site.devices, site.per_node, usable, layout, site.opened)
     given = fill_global_batch(given, sampled, where, notes)

@@ -9,6 +9,9 @@ from service.planning.errors import PlanningError
 from service.planning.hardware.cluster import Cluster
 from service.planning.memory.adaptation import LINEAR_NAMES, LOW_RANK, PREFIXED, count_trained_parameters
 from service.planning.memory.states import EIGHT_BIT
+from service.planning.models.layers import TokenRouting
+from service.planning.models.profile import ModelProfile
+from service.planning.models.token_routing import route_tokens
 from service.planning.notes import AnswerNotes
 from service.planning.operators.passes import get_fused_attention
 from service.planning.parallelism import Parallelism, Sharding
@@ -26,6 +29,7 @@ from service.planning.workload import (
     AdaptationKind,
     AttentionKernel,
     Compression,
+    ExpertBalance,
     FrozenWeightFormat,
     GradientCompressionKind,
     Offload,
@@ -87,6 +91,7 @@ def resolve_training_workload(
         steps_in_backward=given.optimizer_in_backward,
         fusion=None if given.fusion is MISSING else given.fusion,
         fused=fused,
+        graphs=given.cuda_graphs,
         compression=_resolve_compression(given, notes),
         rollout=resolve_rollout(given.rollout, given.objective, given.sequence_length, notes),
         reward_parameters=_resolve_other_model(given, "reward", notes),
@@ -152,6 +157,24 @@ def drop_unused_compression(
         return workload
     notes.warn("NOT_USED", "/workload/gradient_compression", reason)
     return workload._replace(compression=None)
+
+
+def route_trained_tokens(
+    profile: ModelProfile, given: TrainingWorkloadInput, notes: AnswerNotes
+) -> ModelProfile:
+    """Returns the model whose tokens are routed to experts as the question states."""
+    capacity = None if given.expert_capacity_factor is MISSING else given.expert_capacity_factor
+    routing = TokenRouting(capacity, is_forced=given.expert_balance is ExpertBalance.FORCED)
+    if not profile.expert_count:
+        for name, stated in (("expert_capacity_factor", capacity), ("expert_balance", routing.is_forced)):
+            if stated:
+                notes.warn("NOT_USED", f"/workload/{name}", "the model has no experts")
+        return profile
+    most = profile.expert_count / profile.experts_per_token
+    if capacity is not None and capacity > most:
+        detail = f"an expert takes every token at {most:g}, the experts over those of a token"
+        raise PlanningError("EXPERT_CAPACITY", "/workload/expert_capacity_factor", detail)
+    return route_tokens(profile, routing)
 
 
 _FRAMEWORK_NAMES = {

@@ -12,6 +12,8 @@ from service.planning.precision import Optimizer, TrainingPrecision
 from service.planning.workload import (
     AdaptationKind,
     AttentionKernel,
+    CudaGraphs,
+    ExpertBalance,
     FrozenWeightFormat,
     GradientCompressionKind,
     LossImplementation,
@@ -35,6 +37,8 @@ from service.schemas.passes import BatchingInput, DiffusionInput, ForwardPassesI
 from service.schemas.rollouts import RolloutInput
 
 _INT64 = {"format": "int64"}
+
+ExpertCapacityFactor = Annotated[float, Field(ge=0.1, le=100)]
 
 WeightFormatName = StrEnum(  # type: ignore[misc]
     "WeightFormatName", {name: name for name in (*NAMED_FORMATS, *GGUF_FORMATS)}
@@ -256,6 +260,17 @@ class TrainingWorkloadInput(StrictModel):
     """Grouping of operators without a multiplication into kernels: each in a kernel of its own (`eager`), in
     chains that are fused by hand (`fused`), or in chains from a compiler such as torch.compile (`compiled`),
     which keeps only what a backward pass reads. Defaults to the way of the framework."""
+    expert_capacity_factor: ExpertCapacityFactor | MISSING = MISSING
+    """Tokens that each expert takes over the mean of all experts: those beyond it are dropped, missing ones
+    padded (`--moe-expert-capacity-factor` with `--moe-pad-expert-input-to-capacity` of Megatron-LM,
+    `capacity_factor` of MaxText). Without it no token is dropped."""
+    expert_balance: ExpertBalance = ExpertBalance.TRAINED
+    """Load of the experts: as a trained router spreads tokens over them (`trained`), or the same for each
+    (`forced`), as in benchmarks that override the router (`--moe-router-force-load-balancing`)."""
+    cuda_graphs: CudaGraphs = CudaGraphs.NONE
+    """CUDA graphs of a step: `none`, one for each layer but for its routed experts (`layer`;
+    `--cuda-graph-impl transformer_engine` or `local` of Megatron-LM), or one for the whole iteration
+    (`iteration`). The host launches the kernels of a graph at once."""
     loss: LossImplementation = LossImplementation.FP32
     """Computation of the loss from the logits: all in FP32 (`fp32`), all at the width of the activations
     (`narrow`), in eight parts (`chunked`), or without storing logits (`fused`)."""

@@ -350,6 +350,50 @@ def test_a_recipe_says_that_tokens_travel_to_experts_behind_work(row, cells, ove
 
 
 @pytest.mark.parametrize(
+    ("cells", "factor"),
+    [
+        ({"recipe_json": '[{"moe_capacity_factor": "1.0"}]'}, 1.0),
+        ({"recipe_json": '[{"moe_capacity_factor": "1.0"}, {"moe_capacity_factor": "2.0"}]'}, None),
+        ({"model": "DeepSeekV3 (tokendrop)"}, 1.0),
+        ({"notes": "MaxText; tokens dropped at capacity factor 1.25"}, 1.25),
+        ({"model_id": "grok-1-proxy-l4", "notes": "container NeMo 24.09; NeMo launcher"}, 1.0),
+        ({"model_id": "grok-1-proxy-l4", "notes": "container MaxText 24.09"}, None),
+        ({"model_id": "llama-3-8b", "notes": "container NeMo 24.09; NeMo launcher"}, None),
+    ],
+)
+def test_recipes_names_and_notes_say_that_experts_have_a_capacity(row, cells, factor):
+    assert facts.get_expert_capacity(row(**cells)) == factor
+
+
+@pytest.mark.parametrize(
+    ("cells", "forced"),
+    [
+        ({"recipe_json": '[{"moe_force_load_balancing": "true"}]'}, True),
+        ({"recipe_json": '[{"moe_force_load_balancing": "false"}]', "notes": "force-balanced"}, False),
+        ({"notes": "MoE rows force-balanced, dropless"}, True),
+        ({}, False),
+    ],
+)
+def test_a_benchmark_overrides_the_router(row, cells, forced):
+    assert facts.is_load_forced(row(**cells)) is forced
+
+
+@pytest.mark.parametrize(
+    ("recipe", "graphs"),
+    [
+        ('[{"cuda_graph_impl": "none", "cuda_graph_scope": "full"}]', "none"),
+        ('[{"cuda_graph_impl": "transformer_engine", "cuda_graph_scope": "attn"}]', "layer"),
+        ('[{"cuda_graph_impl": "local", "cuda_graph_scope": "full_iteration"}]', "iteration"),
+        ('[{"cuda_graph_impl": "full_iteration"}]', "iteration"),
+        ('[{"cuda_graph_impl": "none"}, {"cuda_graph_impl": "full_iteration"}]', None),
+        ("[]", None),
+    ],
+)
+def test_a_recipe_says_which_graphs_it_captures(row, recipe, graphs):
+    assert facts.get_cuda_graphs(row(recipe_json=recipe)) == graphs
+
+
+@pytest.mark.parametrize(
     ("cells", "overlaps"),
     [
         ({"recipe_json": '[{"tp_comm_overlap": "true"}]'}, True),

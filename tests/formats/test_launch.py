@@ -395,6 +395,34 @@ def test_an_overlap_of_tensor_parallelism_is_read_and_written(tool, text, flag):
     assert overlap in {error.pointer for error in alone.missing}
 
 
+@pytest.mark.parametrize(
+    ("text", "settings"),
+    [
+        (
+            "--moe-expert-capacity-factor 1.25 --moe-pad-expert-input-to-capacity",
+            {"/workload/expert_capacity_factor": 1.25},
+        ),
+        ("--moe-router-force-load-balancing", {"/workload/expert_balance": "forced"}),
+        ("--cuda-graph-impl transformer_engine", {"/workload/cuda_graphs": "layer"}),
+        ("--cuda-graph-impl local --cuda-graph-scope full_iteration", {"/workload/cuda_graphs": "iteration"}),
+    ],
+)
+def test_megatron_states_how_tokens_take_experts_and_how_kernels_are_launched(text, settings):
+    keys = parse_keys("megatron_lm", text)
+    read = read_settings("megatron_lm", keys)
+    assert settings.items() <= read.settings.items()
+    assert write_settings("megatron_lm", settings).keys.items() >= keys.items()
+    for tool in ("torchtitan", "deepspeed"):
+        assert {error.pointer for error in write_settings(tool, settings).missing} >= settings.keys()
+
+
+def test_a_capacity_without_padding_is_not_read():
+    keys = parse_keys("megatron_lm", "--moe-expert-capacity-factor 1.0")
+    read = read_settings("megatron_lm", keys)
+    assert "/workload/expert_capacity_factor" not in read.settings
+    assert [error.pointer for error in read.unread] == ["/workload/expert_capacity_factor"]
+
+
 def test_programs_name_what_an_overlap_of_tensor_parallelism_takes():
     settings = {
         "/parallelism/tensor": 8,

@@ -1,5 +1,6 @@
 """Operators of whole models by shape: their FLOPs add up, and their times behave as devices do."""
 
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -13,6 +14,7 @@ from service.evidence.service import (
     load_shipped_document,
     parse_operator_calibration,
 )
+from service.evidence.snapshot import build_shipped_snapshot
 from service.planning.errors import PlanningError
 from service.planning.hardware.calibration import MachineFacts, OperatorQuantity
 from service.planning.models.positions import SampleShape, forward_flops_of_sample
@@ -624,6 +626,21 @@ def test_a_generation_without_its_own_rows_takes_the_pooled_ones():
     assert pooled.runs == 0
     assert known.find_machine("h100-pcie", "hopper").multiprocessors == 114
     assert known.find_machine("h100-sxm", "hopper").multiprocessors == 132
+
+
+def test_a_part_sustains_its_own_share_of_its_peak_until_it_is_measured():
+    """1,822 of 2,500 TFLOP/s of a GB200 are 0.94 of the 1,745 of 2,250 of a B200 (MAMF of ml-engineering)."""
+    known, shipped = load_reference_curves().calibration.operators, build_shipped_snapshot().accelerators
+    parts = [shipped[name].accelerator for name in ("b200-sxm", "gb200")]
+    whole, part = (build_machine(each, known).rates.matrix_peak for each in parts)
+    assert part[BF16] / whole[BF16] == pytest.approx((1822 / 2500) / (1745 / 2250), rel=0.01)
+    assert part[NumberFormat.FP16] == part[BF16]
+    assert part[NumberFormat.FP64] == whole[NumberFormat.FP64]
+    bases = {(OperatorQuantity.MATRIX_PEAK, "blackwell", BF16): EvidenceBasis.CALIBRATED_SKU}
+    measured = replace(known, bases=bases, _known={})
+    own = build_machine(parts[1], measured).rates.matrix_peak
+    assert own[BF16] == whole[BF16]
+    assert own[NumberFormat.FP8] == part[NumberFormat.FP8]
 
 
 def test_formats_of_the_same_unit_share_their_constant():

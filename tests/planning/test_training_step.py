@@ -10,10 +10,13 @@ from service.evidence.snapshot import build_shipped_snapshot
 from service.planning.hardware.calibration.links import IDEAL_LINKS
 from service.planning.hardware.cluster import Cluster
 from service.planning.hardware.links import Link, LinkKind
+from service.planning.models.layers import TokenRouting
+from service.planning.models.token_routing import route_tokens
 from service.planning.parallelism import Parallelism, PipelineSchedule, Sharding
 from service.planning.precision import TRAINING_RECIPES, NumberFormat, Optimizer, TrainingPrecision
+from service.planning.software.frameworks import Framework
 from service.planning.training import build_empty_known, compute_max_gain, estimate_step, list_changes
-from service.planning.workload import AttentionKernel, Recomputation, TrainingWorkload
+from service.planning.workload import AttentionKernel, CudaGraphs, Recomputation, TrainingWorkload
 
 CATALOG = build_shipped_snapshot()
 CALIBRATION = load_reference_curves().calibration
@@ -149,6 +152,85 @@ def test_routing_moves_the_chosen_copies_of_tokens(name, experts):
     added = one.slowest.forward - none.slowest.forward
     assert added == pytest.approx(profile.block_count * copied, rel=1e-3)
     assert one.slowest.backward - none.slowest.backward == pytest.approx(added)
+
+
+class TestRouting:
+    """Capacity, balance and launches of experts, on 64 devices with two of 128 experts each."""
+
+    PROFILE = CATALOG.models["qwen3-30b-a3b"].profile
+    LAYOUT = Parallelism(data=64, expert=64, sharding=Sharding.ZERO_1)
+    CONSTANTS = {"launch_seconds": 0.0, "routing_seconds": 1e-4, "lost_share": 0.0}
+
+    def step(self, routing=None, **changes):
+        return step(
+            self.LAYOUT,
+            profile=route_tokens(self.PROFILE, routing or TokenRouting()),
+            workload=WORKLOAD._replace(**changes),
+            calibration=with_constants(**self.CONSTANTS),
+        ).slowest
+
+    def test_a_trained_router_makes_the_busiest_device_slower_than_a_forced_one(self):
+        trained, forced = self.step(), self.step(TokenRouting(is_forced=True))
+        assert forced.forward < 0.95 * trained.forward
+        assert forced.expert < trained.expert
+
+    def test_a_capacity_of_the_mean_waits_for_no_counts(self):
+        forced, limited = (
+            self.step(TokenRouting(is_forced=True)),
+            self.step(TokenRouting(capacity_factor=1.0)),
+        )
+        # One wait of each direction of each block.
+        waited = forced.forward - limited.forward
+        assert waited == pytest.approx(self.PROFILE.block_count * 1e-4, rel=1e-6)
+        assert forced.expert == limited.expert
+
+    def test_padding_is_computed_sent_and_kept(self):
+        one, two = (
+            self.step(TokenRouting(capacity_factor=1.0)),
+            self.step(TokenRouting(capacity_factor=2.0)),
+        )
+        assert two.forward > 1.2 * one.forward
+        assert two.expert == pytest.approx(2.0 * one.expert, rel=0.05)
+
+    def test_the_model_counts_the_same(self):
+        limited = route_tokens(self.PROFILE, TokenRouting(capacity_factor=2.0))
+        assert limited.parameter_count == self.PROFILE.parameter_count
+        assert limited.active_parameter_count == self.PROFILE.active_parameter_count
+
+    def test_a_dense_model_is_the_same_object(self):
+        assert route_tokens(PROFILE, TokenRouting(capacity_factor=2.0)) is PROFILE
+
+    def test_an_iteration_in_one_graph_waits_for_nothing(self):
+        assert self.step(graphs=CudaGraphs.ITERATION).forward == pytest.approx(
+            self.step().forward - self.PROFILE.block_count * 1e-4
+        )
+
+    def test_the_host_launches_fewer_kernels_of_more_graphs(self):
+        slow = with_constants(launch_seconds=1e-2)
+        none, layer, whole = (
+            step(
+                self.LAYOUT,
+                profile=self.PROFILE,
+                workload=WORKLOAD._replace(graphs=graphs),
+                calibration=slow,
+            ).slowest.launch
+            for graphs in CudaGraphs
+        )
+        assert none > 2.0 * layer > 0.0
+        assert whole == 0.0
+
+    def test_megatron_core_launches_the_matrix_of_each_expert(self):
+        slow = with_constants(launch_seconds=1e-2)
+        many, few = (
+            step(
+                Parallelism(data=64, expert=degree, sharding=Sharding.ZERO_1),
+                profile=self.PROFILE,
+                workload=WORKLOAD._replace(graphs=CudaGraphs.LAYER, framework=Framework.MEGATRON_CORE),
+                calibration=slow,
+            ).slowest.launch
+            for degree in (8, 64)
+        )
+        assert many > 4.0 * few
 
 
 def test_only_products_without_experts_hide_tensor_parallel_collectives():

@@ -13,9 +13,12 @@ from service.formats.launch.rules import (
     ACCUMULATION,
     ATTENTION,
     CONTEXT,
+    CUDA_GRAPHS,
     DATA,
     DEVICES,
     EXPERT,
+    EXPERT_BALANCE,
+    EXPERT_CAPACITY,
     EXPERT_TENSOR,
     FRAMEWORK,
     GLOBAL_BATCH,
@@ -55,6 +58,8 @@ _TENSOR, _PIPELINE = "tensor-model-parallel-size", "pipeline-model-parallel-size
 _CONTEXT, _INSTANCES = "context-parallel-size", "num-distributed-optimizer-instances"
 _FSDP, _STRATEGY = "use-megatron-fsdp", "data-parallel-sharding-strategy"
 _OVERLAP, _OVERLAP_TENSOR = "overlap-moe-expert-parallel-comm", "tp-comm-overlap"
+_CAPACITY, _PADDED = "moe-expert-capacity-factor", "moe-pad-expert-input-to-capacity"
+_FORCED = "moe-router-force-load-balancing"
 _CHUNKS, _CHUNK_LAYERS = "num-virtual-stages-per-pipeline-rank", "num-layers-per-virtual-pipeline-stage"
 _GRANULARITY, _METHOD, _UNIT = "recompute-granularity", "recompute-method", "recompute-num-layers"
 _BATCH_SCHEDULES = ("step-batch-size-schedule", "rampup-batch-size")
@@ -146,6 +151,31 @@ def _write_tensor_overlap(settings: LaunchSettingValues) -> ToolKeys:
 
 def _read_tensor_overlap(keys: ToolKeys, _: LaunchSettingValues) -> LaunchSettingValues:
     return {OVERLAP_TENSOR: True} if keys.get(_OVERLAP_TENSOR) else {}
+
+
+def _write_capacity(settings: LaunchSettingValues) -> ToolKeys:
+    if EXPERT_CAPACITY not in settings:
+        return {}
+    return {_CAPACITY: settings[EXPERT_CAPACITY], _PADDED: True}
+
+
+def _read_capacity(keys: ToolKeys, _: LaunchSettingValues) -> LaunchSettingValues:
+    if _CAPACITY not in keys:
+        return {}
+    factor = keys[_CAPACITY]
+    if isinstance(factor, bool) or not isinstance(factor, int | float) or factor <= 0:
+        raise build_unreadable_error(EXPERT_CAPACITY, f"{_CAPACITY} must be a number above 0 here")
+    if not keys.get(_PADDED):
+        raise build_unreadable_error(EXPERT_CAPACITY, f"experts are padded to it: {_PADDED} is required")
+    return {EXPERT_CAPACITY: float(factor)}
+
+
+def _write_balance(settings: LaunchSettingValues) -> ToolKeys:
+    return {_FORCED: True} if settings.get(EXPERT_BALANCE) == "forced" else {}
+
+
+def _read_balance(keys: ToolKeys, _: LaunchSettingValues) -> LaunchSettingValues:
+    return {EXPERT_BALANCE: "forced"} if keys.get(_FORCED) else {}
 
 
 def _write_schedule(settings: LaunchSettingValues) -> ToolKeys:
@@ -284,6 +314,29 @@ RULES: Final = (
         "sends collectives of tensor parallelism in pieces beside products; takes sequence parallelism",
         _write_tensor_overlap,
         _read_tensor_overlap,
+    ),
+    SettingRule(
+        (EXPERT_CAPACITY,),
+        (_CAPACITY, _PADDED),
+        "tokens that each expert takes over the mean of all; others are dropped, missing ones padded",
+        _write_capacity,
+        _read_capacity,
+    ),
+    SettingRule(
+        (EXPERT_BALANCE,),
+        (_FORCED,),
+        "overrides the router, so that every expert takes as many tokens",
+        _write_balance,
+        _read_balance,
+    ),
+    build_choice_rule(
+        CUDA_GRAPHS,
+        "launches the kernels of a layer, or of an iteration, together; none without",
+        {
+            "none": ({}, {"cuda-graph-impl": "none"}),
+            "layer": ({"cuda-graph-impl": "transformer_engine"}, {"cuda-graph-impl": "local"}),
+            "iteration": ({"cuda-graph-impl": "local", "cuda-graph-scope": "full_iteration"},),
+        },
     ),
     build_number_rule(SEQUENCE_LENGTH, "seq-length", "tokens of a sequence"),
     build_number_rule(MICRO_BATCH, "micro-batch-size", "sequences of a replica at a time"),

@@ -184,6 +184,9 @@ OPTIMIZER: Final = "/workload/optimizer"
 IN_BACKWARD: Final = "/workload/optimizer_in_backward"
 ATTENTION: Final = "/workload/attention"
 FUSION: Final = "/workload/fusion"
+CUDA_GRAPHS: Final = "/workload/cuda_graphs"
+EXPERT_BALANCE: Final = "/workload/expert_balance"
+EXPERT_CAPACITY: Final = "/workload/expert_capacity_factor"
 LOSS: Final = "/workload/loss"
 RECOMPUTATION: Final = "/workload/recomputation/strategy"
 INTERVAL: Final = "/workload/recomputation/k"
@@ -221,6 +224,8 @@ NEUTRAL: Final[Mapping[str, tuple[SettingValue, ...]]] = {
     OVERLAP_TENSOR: (False,),
     IN_BACKWARD: (False,),
     ATTENTION: ("flash",),
+    CUDA_GRAPHS: ("none",),
+    EXPERT_BALANCE: ("trained",),
     LOSS: ("fp32",),
     RECOMPUTATION: ("none",),
     OFFLOADED_OPTIMIZER: ("none",),

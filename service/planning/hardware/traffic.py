@@ -237,11 +237,18 @@ def context_messages(
 
 
 class ExpertChoice(NamedTuple):
-    """Experts of a token: their number, and the groups of experts that they are chosen from, if limited."""
+    """Experts of a token: their number, and the groups of experts that they are chosen from, if limited.
+
+    ``padding`` is the rows that experts compute over the tokens that take them. ``is_even`` is true if every
+    expert takes as many tokens, ``is_limited`` if their number is known ahead.
+    """
 
     chosen: float
     groups: int = 1
     taken_groups: int = 1
+    padding: float = 1.0
+    is_even: bool = False
+    is_limited: bool = False
 
 
 def copies_sent(choice: ExpertChoice, places: float) -> float:

@@ -18,15 +18,16 @@ class DeviceMachine(NamedTuple):
 
 
 def build_machine(accelerator: Accelerator, calibration: OperatorCalibration) -> DeviceMachine | None:
-    """Builds the device under the constants of its generation.
+    """Builds the device under the constants of its generation and the facts of its part.
 
     Returns None where the bandwidth of the device is not known.
     """
     if accelerator.bandwidth_bytes_per_second is None:
         return None
+    facts = calibration.find_machine(accelerator.id, accelerator.generation)
     return DeviceMachine(
         accelerator.peak_flops_per_second,
         accelerator.bandwidth_bytes_per_second,
-        calibration.find_machine(accelerator.id, accelerator.generation),
-        calibration.get_rates(accelerator.generation),
+        facts,
+        calibration.get_rates(accelerator.generation).scale_peaks(facts.peak_scales),
     )

@@ -73,6 +73,10 @@ class PassWork(NamedTuple):
     flops: float
     """FLOPs of matrices, attention and scans, as executed."""
     moved_bytes: float
+    routed_kernels: float = 0.0
+    """Launches of kernels whose rows the routing of tokens decides, with all experts of a device in one."""
+    expert_kernels: float = 0.0
+    """Launches of the same kernels with one for each expert of a device."""
 
     def add_scaled(self, other: "PassWork", times: float = 1.0) -> "PassWork":
         """Returns the sum of both, the other multiplied by ``times``."""
@@ -81,21 +85,25 @@ class PassWork(NamedTuple):
 
 NO_WORK = PassWork(0.0, 0.0, 0.0, 0.0, 0.0)
 _STREAMING = (OperatorKind.MEMORY, OperatorKind.GATHER)
+_ROUTED = (OperatorKind.GROUPED_GEMM, OperatorKind.GATHER)
 
 
 def sum_work(found: Iterable[OperatorWork], machine: DeviceMachine) -> PassWork:
     """Returns times and sums of operators that run one after the other."""
-    seconds = bound = kernels = flops = moved = 0.0
+    seconds = bound = kernels = flops = moved = routed = experts = 0.0
     for operator in found:
         time = operator_seconds(operator, machine)
         each = time.seconds
         seconds += each
         kernels += operator.kernels
         moved += operator.moved_bytes
+        if operator.kind in _ROUTED:
+            routed += operator.kernels
+            experts += operator.kernels * operator.batch
         if operator.kind not in _STREAMING:
             bound += each * (time.compute_seconds >= time.memory_seconds)
             flops += operator.flops
-    return PassWork(seconds, bound, kernels, flops, moved)
+    return PassWork(seconds, bound, kernels, flops, moved, routed, experts)
 
 
 class BlockTimes(NamedTuple):

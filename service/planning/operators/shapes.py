@@ -228,7 +228,9 @@ def _build_matrix_operators(
         batch = template.copies
     else:
         rows, columns, depth, batch = _compute_expert_shape(template, shard)
-        kind, deviations = _GROUPED, busiest_deviations(template.experts, shard.expert)
+        kind = _GROUPED
+        if not template.is_even:
+            deviations = busiest_deviations(template.experts, shard.expert)
     matrix, operand, times = of.matrix, of.operand, template.times
     each = batch * times
     flops = 2.0 * rows * columns * depth * each

@@ -38,6 +38,13 @@ class Framework(StrEnum):
     NEURONX_DISTRIBUTED = "neuronx_distributed"
 
 
+LAUNCHES_EACH_EXPERT = {each: each in (Framework.MEGATRON_CORE, Framework.TRANSFORMERS) for each in Framework}
+"""Frameworks that multiply with the matrix of each expert in a kernel of its own.
+
+These are the grouped layers of Transformer Engine, and the loop of Transformers.
+"""
+
+
 class RecipeState(StrEnum):
     """Storage of the state of a 16-bit recipe."""
 

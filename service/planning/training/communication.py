@@ -163,7 +163,8 @@ def compute_block_seconds(
     if traffic.expert_elements:
         spread = layout.tensor if layout.sequence_parallel else 1.0
         chosen = traffic.experts.chosen
-        sent = element_bytes * traffic.expert_elements * chosen / spread
+        imbalance = 1.0 if traffic.experts.is_even else imbalance
+        sent = element_bytes * traffic.expert_elements * chosen * traffic.experts.padding / spread
         domains = larger(1.0, placed.expert.devices / placed.expert.per_domain)
         reached = (copies_sent(traffic.experts, domains), chosen)
         exchange = expert_messages(sent, sent, placed, imbalance=imbalance, nodes_per_token=reached)

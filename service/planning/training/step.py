@@ -35,6 +35,7 @@ from service.planning.models.profile.sampled import count_pooled_elements
 from service.planning.operators import NO_WORK, BlockTimes, DeviceMachine, PassWork, TimeBound, sum_work
 from service.planning.parallelism import Parallelism, PipelineSchedule, Sharding
 from service.planning.precision import ELEMENT_BYTES
+from service.planning.software.frameworks import LAUNCHES_EACH_EXPERT
 from service.planning.training.communication import (
     NOTHING,
     BlockCommunication,
@@ -53,7 +54,7 @@ from service.planning.training.compression import build_compressed_exchange
 from service.planning.training.compute import MicroBatchCompute, compute_optimizer_work
 from service.planning.training.objectives import FurtherPass, list_further_passes
 from service.planning.training.offload import HostRates, OffloadTime, estimate_offload
-from service.planning.workload import WHOLE_BLOCKS, AdaptationKind, TrainingWorkload
+from service.planning.workload import WHOLE_BLOCKS, AdaptationKind, CudaGraphs, TrainingWorkload
 
 
 class MicroBatch(NamedTuple):
@@ -243,17 +244,18 @@ class _BlockPass(NamedTuple):
     expert: ExposedCommunication
     data: ExposedCommunication
 
-    def to_micro_batch(self, rates: StepRates, routed: float = 0.0) -> MicroBatch:
+    def to_micro_batch(self, rates: StepRates, launches: float, routed: float = 0.0) -> MicroBatch:
         """Returns the seconds, with gaps between kernels, contention, and waits for the host.
 
-        ``routed`` are the seconds in which tokens are sorted by their experts, beside operators.
+        ``launches`` are the kernels that the host launches one by one, ``routed`` the seconds in which tokens
+        are sorted by their experts, beside operators.
         """
         waits = (self.tensor, self.context, self.expert, self.data)
         behind = sum((wait.hidden for wait in waits), 0.0)
         lost = 1.0 + rates.lost_share
         seconds = self.work.seconds * lost + routed + rates.contention * behind
         waited = sum((wait.seconds for wait in waits), 0.0)
-        host = larger(0.0, self.work.kernels * rates.launch_seconds - seconds - waited)
+        host = larger(0.0, launches * rates.launch_seconds - seconds - waited)
         return MicroBatch(
             forward=seconds,
             tensor=self.tensor.seconds,
@@ -264,6 +266,21 @@ class _BlockPass(NamedTuple):
             forward_memory=(self.work.seconds - self.work.compute_bound_seconds) * lost + routed,
             moved_bytes=self.work.moved_bytes,
         )
+
+
+def _count_launches(at: _StepContext, work: PassWork) -> float:
+    """Returns the kernels of a pass that the host launches one by one; those of a graph are launched at once.
+
+    Graphs of layers leave out what the routing of tokens decides.
+    """
+    each = work.expert_kernels if LAUNCHES_EACH_EXPERT[at.workload.framework] else work.routed_kernels
+    match at.workload.graphs:
+        case CudaGraphs.ITERATION:
+            return 0.0 * each
+        case CudaGraphs.LAYER:
+            return each
+        case _:
+            return work.kernels - work.routed_kernels + each
 
 
 def _to_backward(of: MicroBatch) -> MicroBatch:
@@ -332,7 +349,7 @@ def _build_pass(
         expose_messages(sent.context, rates.context_overlap),
         expose_messages(sent.expert, *cover),
         split_exposed(weights, overlap=rates.gather_overlap, behind=behind),
-    ).to_micro_batch(rates, routed)
+    ).to_micro_batch(rates, _count_launches(at, work), routed)
 
 
 class _MicroBatchPasses(NamedTuple):
@@ -343,13 +360,19 @@ class _MicroBatchPasses(NamedTuple):
 
 
 def _compute_routing_seconds(at: _StepContext, traffic: BlockTraffic) -> float:
-    """Returns the seconds in which one direction through a block permutes tokens beside operators."""
+    """Returns the seconds in which one direction through a block permutes tokens beside operators.
+
+    Experts whose number of tokens is known ahead have no counts to wait for.
+    """
     if not traffic.expert_elements:
         return 0.0
     rates, machine = at.platform.rates, at.platform.machine
     spread = at.layout.tensor if at.layout.sequence_parallel else 1.0
-    copied = at.tokens * at.width * traffic.expert_elements * traffic.experts.chosen / spread
-    return rates.routing_copies * copied / machine.bandwidth_bytes_per_second + rates.routing_seconds
+    rows = at.tokens * traffic.experts.chosen * traffic.experts.padding
+    copied = rows * at.width * traffic.expert_elements / spread
+    known = traffic.experts.is_limited or at.workload.graphs is CudaGraphs.ITERATION
+    waited = 0.0 if known else rates.routing_seconds
+    return rates.routing_copies * copied / machine.bandwidth_bytes_per_second + waited
 
 
 def _find_tensor_overlap(at: _StepContext, traffic: BlockTraffic) -> float:
@@ -449,7 +472,7 @@ def _time_ends(at: _StepContext, stage: int) -> _MicroBatchPasses:
     def build_micro_batch(work: PassWork, tensor: float, weights: float) -> MicroBatch:
         hidden = split_exposed(weights, overlap=rates.gather_overlap, behind=work.seconds)
         return _BlockPass(work, ExposedCommunication(tensor, 0.0), NOTHING, NOTHING, hidden).to_micro_batch(
-            rates
+            rates, _count_launches(at, work)
         )
 
     forward = NO_WORK.add_scaled(compute.table.forward, first).add_scaled(compute.head.forward, last)

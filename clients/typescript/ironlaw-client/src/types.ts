@@ -3032,6 +3032,9 @@ export interface CostQuoteRequest {
     request: CostEstimateRequest;
 }
 
+/** Kernels of a step that are launched together, in graphs. */
+export type CudaGraphs = 'none' | 'layer' | 'iteration';
+
 /** Data pipeline of a training run, and the time that devices wait for it. */
 export interface DataPipelineEstimate {
     /** Stages whose figures are given, and compute. */
@@ -4014,6 +4017,9 @@ export interface ExpectedCost {
     /** ISO 4217 code. */
     currency_code: string;
 }
+
+/** Load of the experts of a trained model. */
+export type ExpertBalance = 'trained' | 'forced';
 
 /** A tariff as a rate of OpenEI's utility rate database, version 8. */
 export interface ExportedTariff {
@@ -10427,6 +10433,23 @@ export interface TrainingWorkloadInput {
      * (`compiled`), which keeps only what a backward pass reads. Defaults to the way of the framework.
      */
     fusion?: OperatorFusion;
+    /**
+     * Tokens that each expert takes over the mean of all experts: those beyond it are dropped, missing
+     * ones padded (`--moe-expert-capacity-factor` with `--moe-pad-expert-input-to-capacity` of Megatron-
+     * LM, `capacity_factor` of MaxText). Without it no token is dropped.
+     */
+    expert_capacity_factor?: number;
+    /**
+     * Load of the experts: as a trained router spreads tokens over them (`trained`), or the same for each
+     * (`forced`), as in benchmarks that override the router (`--moe-router-force-load-balancing`).
+     */
+    expert_balance?: ExpertBalance;
+    /**
+     * CUDA graphs of a step: `none`, one for each layer but for its routed experts (`layer`; `--cuda-
+     * graph-impl transformer_engine` or `local` of Megatron-LM), or one for the whole iteration
+     * (`iteration`). The host launches the kernels of a graph at once.
+     */
+    cuda_graphs?: CudaGraphs;
     /**
      * Computation of the loss from the logits: all in FP32 (`fp32`), all at the width of the activations
      * (`narrow`), in eight parts (`chunked`), or without storing logits (`fused`).

@@ -10,6 +10,7 @@ turnarounds from reads to writes.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from types import MappingProxyType
 from typing import NamedTuple
 
 from service.planning.errors import PlanningError
@@ -55,7 +56,9 @@ class MachineFacts(NamedTuple):
     """Multiprocessors of a device and the tile of a result that one of them computes, with the source.
 
     ``bounds_streams`` is true if each multiprocessor loads for itself, so that the bytes that it has in
-    flight bound a stream; matrix units are fed by copies of the whole device.
+    flight bound a stream; matrix units are fed by copies of the whole device. ``peak_scales`` are, by number
+    format, the share of its peak that a part sustains over that of the part that stands for its generation:
+    parts are sold with more or less power for the same peak.
     """
 
     multiprocessors: int
@@ -63,6 +66,7 @@ class MachineFacts(NamedTuple):
     tile_columns: int
     source: str
     bounds_streams: bool = True
+    peak_scales: Mapping[NumberFormat, float] = MappingProxyType({})
 
 
 class OperatorRates(NamedTuple):
@@ -93,6 +97,18 @@ class OperatorRates(NamedTuple):
         """Returns the evidence behind one constant."""
         same = number_format and get_unit_format(number_format)
         return self.bases.get((quantity, same), self.basis)
+
+    def scale_peaks(self, scales: Mapping[NumberFormat, float]) -> "OperatorRates":
+        """Returns the constants of a part of the generation; peaks that were measured on the device stay."""
+        if not scales:
+            return self
+        peaks = {
+            each: peak
+            if (OperatorQuantity.MATRIX_PEAK, get_unit_format(each)) in self.bases
+            else peak * scales.get(get_unit_format(each), 1.0)
+            for each, peak in self.matrix_peak.items()
+        }
+        return self._replace(matrix_peak=peaks)
 
     def get_work_basis(self, number_format: NumberFormat) -> EvidenceBasis:
         """Returns the evidence behind work that multiplies in a format and streams: the weaker of both."""

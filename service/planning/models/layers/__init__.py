@@ -31,7 +31,12 @@ from service.planning.models.layers.elementary import (
     Resampling,
     VectorPurpose,
 )
-from service.planning.models.layers.feed_forward import ActivationFunction, FeedForward, MixtureOfExperts
+from service.planning.models.layers.feed_forward import (
+    ActivationFunction,
+    FeedForward,
+    MixtureOfExperts,
+    TokenRouting,
+)
 from service.planning.models.layers.recurrent import LinearAttention, StateSpace
 from service.planning.models.layers.tensors import LayerTensor, TensorSplit, build_matrix, build_vectors
 
@@ -56,6 +61,7 @@ __all__ = [
     "SimpleLayer",
     "StateSpace",
     "TensorSplit",
+    "TokenRouting",
     "VectorPurpose",
     "build_matrix",
     "build_vectors",

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar, Literal, TypeAlias
+from typing import ClassVar, Literal, NamedTuple, TypeAlias
 
 from service.planning.errors import PlanningError
 from service.planning.hardware.traffic import ExpertChoice
@@ -47,6 +47,25 @@ class FeedForward:
         yield from build_vectors(self.activation_parameters > 0, "activation", self.activation_parameters)
 
 
+class TokenRouting(NamedTuple):
+    """Routing of tokens to their experts in a run."""
+
+    capacity_factor: float | None = None
+    """Rows that each expert computes over the mean of its tokens; None where no token is dropped."""
+    is_forced: bool = False
+    """True if the run overrides the router, so that every expert takes as many tokens."""
+
+    @property
+    def padding(self) -> float:
+        """Rows that experts compute over the tokens that take them."""
+        return self.capacity_factor or 1.0
+
+    @property
+    def is_even(self) -> bool:
+        """True if every expert computes as many rows."""
+        return self.is_forced or self.capacity_factor is not None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MixtureOfExperts:
     """A router over feed-forwards, with an optional expert that every token takes."""
@@ -87,10 +106,27 @@ class MixtureOfExperts:
         return self.expert_count
 
     @property
+    def routing(self) -> TokenRouting:
+        """Routing of the tokens: that of a trained router, unless a run has another."""
+        return TokenRouting()
+
+    @property
+    def rows_per_token(self) -> float:
+        """Rows that experts compute for a token: one each, or those of their capacity."""
+        return self.experts_per_token * self.routing.padding
+
+    @property
     def choice(self) -> ExpertChoice:
         """Experts of a token, and the groups that they lie in."""
-        groups = self.expert_groups or 1
-        return ExpertChoice(float(self.experts_per_token), groups, self.groups_per_token or groups)
+        groups, routing = self.expert_groups or 1, self.routing
+        return ExpertChoice(
+            float(self.experts_per_token),
+            groups,
+            self.groups_per_token or groups,
+            routing.padding,
+            is_even=routing.is_even,
+            is_limited=routing.capacity_factor is not None,
+        )
 
     def list_tensors(self) -> Iterator[LayerTensor]:
         """Router, experts (each counted whole, active by share) and the shared expert."""

@@ -275,20 +275,20 @@ def _(layer: FeedForward, trained: TrainedMatrices | None = None) -> ActivationT
 
 @activation_terms.register
 def _(layer: MixtureOfExperts, trained: TrainedMatrices | None = None) -> ActivationTerms:
-    routed = layer.experts_per_token * layer.expert_inner_size
+    routed = layer.rows_per_token * layer.expert_inner_size
     shared = layer.shared_inner_size or 0
     up, down = ("expert_gate", "expert_up"), ("expert_down",)
     router = layer.hidden_size * count_saved_inputs(
         trained, "router", "shared_router", "shared_gate", "shared_up"
     )
     width = layer.latent_size or layer.hidden_size
-    copies = width * layer.experts_per_token * count_saved_inputs(trained, *up)
+    copies = width * layer.rows_per_token * count_saved_inputs(trained, *up)
     products = routed * count_saved_inputs(trained, *down) + shared * count_saved_inputs(
         trained, "shared_down"
     )
     return ActivationTerms(
         # Router input, each expert's copy of its tokens, and each expert's output before weighting.
-        whole_elements=router + copies + width * layer.experts_per_token + (layer.latent_size or 0),
+        whole_elements=router + copies + width * layer.rows_per_token + (layer.latent_size or 0),
         split_elements=(routed + shared) * (3 if layer.gated else 1) + products,
         whole_bytes=4.0 * layer.expert_count,
         whole_inputs=router + copies,
@@ -371,7 +371,7 @@ def inner_elements(layer: ModelLayer) -> float:  # noqa: PLR0911 - one kind a ca
         case FeedForward():
             return layer.inner_size * (2 if layer.gated else 1)
         case MixtureOfExperts():
-            routed = layer.experts_per_token * layer.expert_inner_size
+            routed = layer.rows_per_token * layer.expert_inner_size
             return (routed + (layer.shared_inner_size or 0)) * (2 if layer.gated else 1)
         case _:
             return 0.0

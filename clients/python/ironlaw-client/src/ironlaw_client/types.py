@@ -4105,6 +4105,10 @@ class CostQuoteRequest(TypedDict):
     """Body of `POST /v1/estimates/cost`."""
 
 
+CudaGraphs: TypeAlias = "Literal['none', 'layer', 'iteration']"
+"""Kernels of a step that are launched together, in graphs."""
+
+
 class DataPipelineEstimate(TypedDict):
     """Data pipeline of a training run, and the time that devices wait for it."""
 
@@ -5425,6 +5429,10 @@ class ExpectedCost(TypedDict):
 
     currency_code: str
     """ISO 4217 code."""
+
+
+ExpertBalance: TypeAlias = "Literal['trained', 'forced']"
+"""Load of the experts of a trained model."""
 
 
 class ExportedTariff(TypedDict):
@@ -13976,6 +13984,23 @@ class TrainingWorkloadInput(TypedDict):
     """Grouping of operators without a multiplication into kernels: each in a kernel of its own (`eager`),
     in chains that are fused by hand (`fused`), or in chains from a compiler such as torch.compile
     (`compiled`), which keeps only what a backward pass reads. Defaults to the way of the framework.
+    """
+
+    expert_capacity_factor: NotRequired[float]
+    """Tokens that each expert takes over the mean of all experts: those beyond it are dropped, missing
+    ones padded (`--moe-expert-capacity-factor` with `--moe-pad-expert-input-to-capacity` of Megatron-
+    LM, `capacity_factor` of MaxText). Without it no token is dropped.
+    """
+
+    expert_balance: NotRequired[ExpertBalance]
+    """Load of the experts: as a trained router spreads tokens over them (`trained`), or the same for each
+    (`forced`), as in benchmarks that override the router (`--moe-router-force-load-balancing`).
+    """
+
+    cuda_graphs: NotRequired[CudaGraphs]
+    """CUDA graphs of a step: `none`, one for each layer but for its routed experts (`layer`; `--cuda-
+    graph-impl transformer_engine` or `local` of Megatron-LM), or one for the whole iteration
+    (`iteration`). The host launches the kernels of a graph at once.
     """
 
     loss: NotRequired[LossImplementation]

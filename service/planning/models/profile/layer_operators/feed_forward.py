@@ -1,6 +1,7 @@
 """Operators of a feed-forward layer and of a mixture of experts."""
 
 from collections.abc import Iterator
+from functools import partial
 
 from service.planning.models.layers import FeedForward, MixtureOfExperts
 from service.planning.models.profile.layer_operators.kernels import KernelChoice, OperatorFusion
@@ -48,13 +49,16 @@ _ROUTING_KERNELS = {OperatorFusion.EAGER: 12.0, OperatorFusion.COMPILED: 8.0, Op
 def list_experts_operators(layer: MixtureOfExperts, choice: KernelChoice) -> Iterator[OperatorTemplate]:
     """Yields router, routed and shared experts, and the movement of tokens to experts and back."""
     yield from join_matrices(build_matrices(layer.list_tensors(), choice), choice)
-    width, chosen = layer.latent_size or layer.hidden_size, layer.experts_per_token
+    width, chosen = layer.latent_size or layer.hidden_size, layer.rows_per_token
     ups = 2.0 if layer.gated else 1.0
     inner, trained = layer.expert_inner_size, choice.trained is None
     count = layer.expert_count
     columns, times = (ups * inner, 1.0) if choice.joins else (inner, ups)
-    yield ExpertsTemplate("expert_up", width, columns, False, count, chosen, trained, times)  # noqa: FBT003
-    yield ExpertsTemplate("expert_down", inner, width, True, count, chosen, trained)  # noqa: FBT003
+    build_template = partial(
+        ExpertsTemplate, experts=count, chosen=chosen, trained=trained, is_even=layer.routing.is_even
+    )
+    yield build_template("expert_up", width, columns, inward=False, times=times)
+    yield build_template("expert_down", inner, width, inward=True)
     kernels = 2.0 if choice.built else _ROUTING_KERNELS[choice.fusion]
     routing = MovedElements(whole_wide=4.0 * count, kernels=kernels, flops=SOFTMAX_FLOPS * count)
     yield StreamedTemplate("routing", routing, routing._replace(kernels=kernels / 2.0))

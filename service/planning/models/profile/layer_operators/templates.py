@@ -25,7 +25,10 @@ class MatrixTemplate(NamedTuple):
 
 
 class ExpertsTemplate(NamedTuple):
-    """Matrices of routed experts; each token multiplies those of ``chosen`` of ``experts``."""
+    """Matrices of routed experts; each token multiplies those of ``chosen`` of ``experts``.
+
+    ``is_even`` is true if every expert takes as many tokens.
+    """
 
     name: str
     depth: float
@@ -36,6 +39,7 @@ class ExpertsTemplate(NamedTuple):
     chosen: float
     trained: bool = True
     times: float = 1.0
+    is_even: bool = False
 
 
 class AttentionTemplate(NamedTuple):
