@@ -15,6 +15,8 @@ def _join_names(parents: Iterable[str], *names: str) -> tuple[str, ...]:
 
 MODULE_NAMES: Mapping[str, tuple[str, ...]] = {
     "attention.query": _join_names(_SELF, "q_proj", "qkv_proj", "c_attn", "query_key_value", "wq"),
+    "attention.query_down": _join_names(_SELF, "q_proj"),
+    "attention.query_up": _join_names(_SELF, "wq"),
     "attention.key": _join_names(_SELF, "k_proj", "qkv_proj", "c_attn", "query_key_value", "wk"),
     "attention.value": _join_names(_SELF, "v_proj", "qkv_proj", "c_attn", "query_key_value", "wv"),
     "attention.output": _join_names(_SELF, "o_proj", "out_proj", "c_proj", "dense", "wo"),

@@ -1023,6 +1023,11 @@ export interface AttentionLayer {
     value_head_size?: number;
     /** Width of the output. Defaults to `hidden_size`. */
     output_size?: number;
+    /**
+     * Width of the compressed query, which passes a norm before the heads are rebuilt from it; absent
+     * without compression.
+     */
+    query_rank?: number;
     /** True if a token sees only the tokens before it. */
     causal?: boolean;
     /** Length of the sliding window in tokens; absent without one. */

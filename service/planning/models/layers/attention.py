@@ -30,6 +30,9 @@ class Attention:
     """Width of the value of a head. Defaults to ``head_size``."""
     output_size: int | None = None
     """Width of the output. Defaults to ``hidden_size``."""
+    query_rank: int | None = None
+    """Width of the compressed query, which passes a norm before the heads are rebuilt from it; absent without
+    compression."""
     causal: bool = True
     """True if a token sees only the tokens before it."""
     window_tokens: int | None = None
@@ -91,7 +94,7 @@ class Attention:
         source = self.cross_size or self.hidden_size
         projects_key = self.key_value != "shared"
         projects_value = self.key_value == "own"
-        yield build_matrix("query", self.hidden_size, query, TensorSplit.COLUMN)
+        yield from self._list_query(query)
         if projects_key:
             yield build_matrix("key", source, key, TensorSplit.COLUMN)
         if projects_value:
@@ -117,6 +120,14 @@ class Attention:
             yield build_matrix("index_key", self.hidden_size, self.index_head_size)
             yield LayerTensor("index_query_norm", (self.index_head_size,), TensorSplit.NONE)
             yield LayerTensor("index_key_norm", (self.index_head_size,), TensorSplit.NONE)
+
+    def _list_query(self, query: int) -> Iterator[LayerTensor]:
+        if self.query_rank is None:
+            yield build_matrix("query", self.hidden_size, query, TensorSplit.COLUMN)
+            return
+        yield build_matrix("query_down", self.hidden_size, self.query_rank)
+        yield LayerTensor("query_down_norm", (self.query_rank,), TensorSplit.NONE)
+        yield build_matrix("query_up", self.query_rank, query, TensorSplit.COLUMN)
 
     def _list_norms(self, query: int, key: int) -> Iterator[LayerTensor]:
         if self.query_key_norm == "none":

@@ -141,18 +141,27 @@ def _(layer: Attention, trained: TrainedMatrices | None = None) -> ActivationTer
     beside = trained or ALL_TRAINED
     added = beside.count_update_elements(query=query, key=key, value=value) + beside.attends_apart * result
     added += beside.scales * (query + key + value + layer.hidden_size)
-    mask = beside.dropout * beside.count_low_rank("query", "key", "value")
-    inputs = layer.hidden_size * count_saved_inputs(trained, "query", "key", "value")
+    names = ("query_down" if layer.query_rank else "query", "key", "value")
+    mask = beside.dropout * beside.count_low_rank(*names)
+    inputs = layer.hidden_size * count_saved_inputs(trained, *names)
+    # The compressed query before its norm, and behind it.
+    rank = layer.query_rank or 0
+    between = rank * count_saved_inputs(trained, "query_up")
     source = (layer.cross_size or 0) * count_saved_inputs(trained, "key", "value")
     return ActivationTerms(
-        whole_elements=inputs + source + _count_low_rank_elements(trained, "query", "key", "value", "output"),
+        whole_elements=inputs
+        + source
+        + rank
+        + between
+        + _count_low_rank_elements(trained, *names, *(("query_up",) if rank else ()), "output"),
         split_elements=query + key + value + result + gated + normed + added,
         whole_bytes=layer.hidden_size * (dropped + mask),
         statistics_bytes=4.0 * layer.query_heads,
         score_elements=layer.query_heads * (1.0 + dropped),
         score_bytes=layer.query_heads * dropped,
         expanded_elements=float(query - key + result - value),
-        whole_inputs=inputs + source,
+        whole_inputs=inputs + source + between,
+        whole_normed=rank,
         split_normed=0 if layer.query_key_norm_shift else normed,
         fused_elements=float(0 if layer.cross_size else query + key),
     )

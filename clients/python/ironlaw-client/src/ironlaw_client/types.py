@@ -1375,6 +1375,11 @@ class AttentionLayer(TypedDict):
     output_size: NotRequired[int]
     """Width of the output. Defaults to `hidden_size`."""
 
+    query_rank: NotRequired[int]
+    """Width of the compressed query, which passes a norm before the heads are rebuilt from it; absent
+    without compression.
+    """
+
     causal: NotRequired[bool]
     """True if a token sees only the tokens before it."""
 

@@ -35,6 +35,8 @@ def list_attention_operators(layer: Attention, choice: KernelChoice) -> Iterator
     yield from join_matrices(matrices, choice)
     if choice.trained is None:
         yield from build_bias_gradients(tensors)
+    if layer.query_rank is not None:
+        yield StreamedTemplate("norm", *compute_norm_traffic(layer.query_rank, "rms", choice))
     yield from _list_head_norms(layer, choice)
     if layer.index_pool is not None:
         pooled = MovedElements(whole=2.0 * (layer.index_head_size or 0), kernels=1)
