@@ -1,4 +1,4 @@
-"""Step-3.5, Step-3.7 and Step3-VL, against the values in their files."""
+"""Step-3, Step-3.5, Step-3.7 and Step3-VL, against the values in their files."""
 
 import pytest
 
@@ -8,6 +8,7 @@ from service.planning.memory.caches import key_value_bytes
 from service.planning.models.architecture import Architecture
 from service.planning.models.positions import SampleShape, forward_flops_of_sample
 from service.planning.models.profile import build_profile
+from service.planning.models.profile.sampled import forward_pass
 from service.planning.precision import NumberFormat
 
 FLASH = {
@@ -141,3 +142,100 @@ def test_what_is_not_known_of_a_tower_is_refused_by_member(change, pointer):
     with pytest.raises(PlanningError) as caught:
         import_config({**VL, **change})
     assert (caught.value.code, caught.value.pointer) == ("CONFIG_FIELD_UNSUPPORTED", pointer)
+
+
+STEP_3_TEXT = {
+    "model_type": "step3_text",
+    "architectures": ["Step3TextForCausalLM"],
+    "hidden_size": 7168,
+    "intermediate_size": 18_432,
+    "num_hidden_layers": 61,
+    "max_position_embedding": 65_536,
+    "vocab_size": 128_815,
+    "moe_layers_enum": ",".join(str(layer) for layer in range(4, 60)),
+    "num_attention_heads": 64,
+    "num_attention_groups": 1,
+    "head_dim": 256,
+    "share_q_dim": 2048,
+    "moe_num_experts": 48,
+    "moe_top_k": 3,
+    "moe_intermediate_size": 5120,
+    "share_expert_dim": 5120,
+}
+STEP_3 = {
+    "model_type": "step3_vl",
+    "architectures": ["Step3VLForConditionalGeneration"],
+    "understand_projector_stride": 2,
+    "projector_bias": False,
+    "text_config": STEP_3_TEXT,
+    "vision_config": {
+        "hidden_size": 1792,
+        "output_hidden_size": 4096,
+        "image_size": 728,
+        "intermediate_size": 15_360,
+        "num_attention_heads": 16,
+        "num_hidden_layers": 63,
+        "patch_size": 14,
+    },
+}
+FACTORIZED = 7168 * 2048 + 2 * 7168 * 256 + 2048 * 64 * 256 + 64 * 256 * 7168
+"""The matrices of one attention: compressed query, key, value, query heads, output."""
+TOKEN_MATRICES = (
+    61 * FACTORIZED + 5 * 3 * 7168 * 18_432 + 56 * ((3 + 1) * 3 * 7168 * 5120 + 7168 * 48) + 7168 * 128_815
+)
+
+
+def test_parameters_of_step_3_are_those_of_the_files():
+    """The files of stepfun-ai/step3 have 320,969,912,832."""
+    read = import_config(STEP_3)
+    assert build_profile(read.architecture).parameter_count == 320_969_912_832
+    assert (read.context_tokens, read.defaulted) == (65_536, ())
+
+
+def test_a_token_of_step_3_takes_three_experts_and_one_compressed_query():
+    """Published: 316e9 parameters of the decoder, of which a token takes 38e9."""
+    profile = count(STEP_3_TEXT)
+    assert profile.matmul_flops_per_token == 2 * TOKEN_MATRICES
+    assert profile.active_parameter_count == TOKEN_MATRICES + 7168 * 128_815 + 61 * (2048 + 2 * 7168) + 7168
+    assert profile.matmul_flops_per_token / 2 == pytest.approx(38e9, rel=0.02)
+    assert profile.parameter_count == pytest.approx(316e9, rel=0.002)
+
+
+def test_step_3_keeps_one_key_and_one_value_of_a_token():
+    assert key_value_bytes(count(STEP_3_TEXT), 100.0, NumberFormat.BF16) == 100 * 61 * 2 * 256 * 2
+    (scores,) = count(STEP_3_TEXT).attention
+    assert scores.score_flops == 4 * 64 * 256
+
+
+def test_an_image_of_step_3_becomes_169_positions():
+    architecture = import_config(STEP_3).architecture
+    sample = SampleShape(tokens=10, height=728)
+    assert forward_pass(architecture, sample, decodes=True).positions == 169
+    assert forward_pass(architecture, sample._replace(height=504), decodes=True).positions == 81
+
+
+@pytest.mark.parametrize(
+    ("change", "code", "pointer"),
+    [
+        ({"share_q_dim": None}, "CONFIG_FIELD_MISSING", "/share_q_dim"),
+        ({"num_attention_groups": 8}, "CONFIG_FIELD_UNSUPPORTED", "/num_attention_groups"),
+        ({"moe_layers_enum": None}, "CONFIG_FIELD_MISSING", "/moe_layers_enum"),
+    ],
+)
+def test_what_is_not_known_of_step_3_is_refused_by_member(change, code, pointer):
+    with pytest.raises(PlanningError) as caught:
+        import_config({**STEP_3_TEXT, **change})
+    assert (caught.value.code, caught.value.pointer) == (code, pointer)
+
+
+@pytest.mark.parametrize(
+    ("change", "code", "pointer"),
+    [
+        ({"understand_projector_stride": 1}, "CONFIG_FIELD_UNSUPPORTED", "/understand_projector_stride"),
+        ({"vision_config": {}}, "CONFIG_FIELD_MISSING", "/vision_config/intermediate_size"),
+    ],
+)
+def test_what_is_not_known_of_the_tower_of_step_3_is_refused_by_member(change, code, pointer):
+    with pytest.raises(PlanningError) as caught:
+        import_config({**STEP_3, **change})
+    assert (caught.value.code, caught.value.pointer) == (code, pointer)

@@ -160,11 +160,11 @@ def _read_context_tokens(
     if family.context_field is not None:
         return reader.read_optional_size(family.context_field)
     text = config.get("text_config")
-    if not isinstance(text, Mapping) or text.get("max_position_embeddings") is None:
+    if not isinstance(text, Mapping):
         return None
-    return ConfigReader({"max_position_embeddings": text["max_position_embeddings"]}, {}).read_size(
-        "max_position_embeddings"
-    )
+    decoder = FAMILIES.get(str(text.get("model_type")))
+    names = decoder.names if decoder else {}
+    return ConfigReader(text, {}, names).read_optional_size("max_position_embeddings")
 
 
 def _find_type_field(config: Mapping[str, object]) -> str:

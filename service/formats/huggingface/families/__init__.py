@@ -79,7 +79,6 @@ NOT_IMPORTED: Mapping[str, str] = {
     "inkling_text": "convolved keys and values, and relative positions projected from each token",
     "jetmoe": "experts inside attention",
     "rwkv": "time mixing without attention",
-    "step3_text": "a compressed query in front of attention with one key and value head",
     "xlstm": "a matrix memory with input and forget gates",
     "zaya": "attention in a compressed space with convolutions, and routers of several layers",
 }
@@ -89,6 +88,7 @@ NOT_IMPORTED: Mapping[str, str] = {
 FAMILIES: Mapping[str, ModelFamily] = {
     **{model_type: _build_family(model_type, builder) for model_type, builder in BUILDERS.items()},
     **published.FAMILIES,
+    "step3_text": published.build_published_family("Step3Text", step.STEP_3, names=step.STEP_3_NAMES),
     "step3p5": _build_family("step3p5", step.build_step)._replace(
         prefix="Step3p",
         classes=step.CLASSES,

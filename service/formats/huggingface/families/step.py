@@ -1,4 +1,9 @@
-"""Step-3.5 and the decoder of Step-3.7: more query heads in the layers with a window, and a gate by head."""
+"""Step-3, and Step-3.5 with the decoder of Step-3.7.
+
+Step-3 rebuilds its query heads from a compressed query, beside one head of keys and values (multi-matrix
+factorization attention, arXiv 2412.19255). Step-3.5 has more query heads in the layers with a window, and a
+gate by head.
+"""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -16,6 +21,7 @@ from service.formats.huggingface.parts import build_unsupported_error
 from service.formats.huggingface.reader import ConfigReader, build_invalid_error
 from service.planning.errors import PlanningError
 from service.planning.models.architecture import Architecture
+from service.planning.models.layers import Attention
 
 CLASSES = ("5ForCausalLM", "5Model", "7TextModel")
 """Classes behind ``Step3p``: those of the code beside the weights, and that of transformers."""
@@ -81,6 +87,30 @@ def _build_attention(reader: ConfigReader, family: DecoderFamily, kind: str) -> 
         reader = replace(reader, config={**reader.config, "num_attention_heads": heads})
     return build_attention(reader, family, kind)
 
+
+def _build_factorized_attention(reader: ConfigReader, family: DecoderFamily, kind: str) -> Layers:
+    """Attention of Step-3; engines know it with one head of keys and values alone."""
+    del family, kind
+    if reader.read_size("num_attention_groups") != 1:
+        raise build_unsupported_error("num_attention_groups", "only known where it is 1")
+    return (
+        Attention(
+            hidden_size=reader.read_size("hidden_size"),
+            query_heads=reader.read_size("num_attention_heads"),
+            key_value_heads=1,
+            head_size=reader.read_size("head_dim"),
+            query_rank=reader.read_size("share_q_dim"),
+        ),
+    )
+
+
+STEP_3 = DecoderFamily(
+    attention=_build_factorized_attention,
+    bias=False,
+    experts=ExpertLayout(layers=_mark_sparse, shared_size="share_expert_dim"),
+)
+STEP_3_NAMES = {"max_position_embeddings": "max_position_embedding", "num_experts_per_tok": "moe_top_k"}
+"""Spellings of the code beside the weights."""
 
 STEP = DecoderFamily(
     heads=AttentionOptions(norm="head", gate="head", gated="use_head_wise_attn_gate"),

@@ -31,7 +31,7 @@ from service.formats.huggingface.multimodal.projected import (
     build_paligemma,
 )
 from service.formats.huggingface.multimodal.qwen import build_qwen2_vl, build_qwen3_vl, build_qwen25_vl
-from service.formats.huggingface.multimodal.step import build_step_vision
+from service.formats.huggingface.multimodal.step import STEP_3_CLASSES, build_step_3, build_step_vision
 from service.formats.huggingface.reader import ConfigReader, ModelFamily
 from service.planning.models.architecture import Architecture
 
@@ -104,6 +104,7 @@ FAMILIES: Mapping[str, ModelFamily] = {
     "molmo2_text": MOLMO_TEXT,
     "phi4_multimodal": _PHI_4,
     "phi4mm": _PHI_4._replace(prefix="Phi4MM", build=build_published_phi4, left_out=ADAPTERS),
+    "step3_vl": ModelFamily("Step3", build_step_3, STEP_3_CLASSES, STEP_3_CLASSES[0], None, {}),
     "step3p7": _build_family("Step3p7", partial(build_step_vision, text="step3p5")),
     "step_robotics": _build_family("StepVL", partial(build_step_vision, text="qwen3")),
     "mllama": _build_family("Mllama", build_mllama),
@@ -114,6 +115,5 @@ NOT_IMPORTED: Mapping[str, str] = {
     "ernie4_5_moe_vl": "experts of its own for images beside those for text",
     "ernie4_5_vl_moe": "experts of its own for images beside those for text",
     "gemma3n": "a vision tower of another library (MobileNet); its text_config is read on its own",
-    "step3_vl": "a compressed query in front of attention with one key and value head",
 }
 """Types of models that see or hear and are asked for, with what keeps them from being read."""
