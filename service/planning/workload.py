@@ -327,6 +327,8 @@ class InferenceWorkload(NamedTuple):
     """Maximum elements of a forward pass over one request, for a model without decoding, or for a tower."""
     source_tokens: float | None = None
     """Positions that cross-attention reads, where they are not those of the input."""
+    image_share: float = 0.0
+    """Share of ``input_tokens`` that are positions of images, where a sample tells them."""
     chunks_prefill: bool = True
     """True if a prompt may be computed in several iterations."""
     is_static: bool = False

@@ -417,7 +417,9 @@ def _count_positions(
         longer = tuple(tokens + added for tokens in load.inputs.values)
         load = load._replace(inputs=load.inputs._replace(values=longer))
         workload = workload._replace(
-            input_tokens=sampled.workload.input_tokens, source_tokens=sampled.workload.source_tokens
+            input_tokens=sampled.workload.input_tokens,
+            source_tokens=sampled.workload.source_tokens,
+            image_share=sampled.workload.image_share,
         )
     if profile.encodes and profile.generates:
         # The prompt is the encoder's; the decoder begins with one token.

@@ -155,7 +155,8 @@ def resolve_inference_sample(
     if found.positions and asked.sample is not MISSING:
         detail = f"the sample adds {found.positions} positions to input_tokens in each request"
         notes.warn("POSITIONS_ADDED", "/workload/input_tokens", detail)
-        workload = workload._replace(input_tokens=workload.input_tokens + found.positions)
+        whole = workload.input_tokens + found.positions
+        workload = workload._replace(input_tokens=whole, image_share=found.positions / whole)
     source = None if found.read is None else float(found.read)
     return SampledWorkload(
         profile, workload._replace(pass_elements=found.elements, source_tokens=source), sample

@@ -46,6 +46,7 @@ from service.planning.inference.exchange import PassMessages, build_messages
 from service.planning.inference.matrices import (
     DENSE,
     HEAD,
+    IMAGED,
     NOTHING_ROUTED,
     ROUTED,
     Array,
@@ -223,17 +224,21 @@ class IterationModel:
     decode_peak: float
     """FLOPs per second of attention over a cache."""
     graphs: bool
+    image_share: float = 0.0
+    """Share of a prompt that takes the experts of images; 0 where there are none."""
     preceding: EncoderTime = NOTHING_AHEAD
 
     def compute_time(self, batch: IterationBatch) -> IterationTime:
         """Returns the seconds of one iteration by part."""
         tokens = larger(batch.tokens, _LEAST)
         here, rows = self._compute_rank_share(tokens), self._count_output_rows(batch)
-        routed = NOTHING_ROUTED if self.routing is None else self.routing.estimate_busiest_group(tokens)
-        matrices = self._compute_matmul_time(here, routed, rows)
+        routed, imaged = self._route_tokens(batch, tokens)
+        matrices = self._compute_matmul_time(here, routed, imaged, rows)
         dense, experts, head = (_to_number(matrices.seconds[..., kind]) for kind in (DENSE, ROUTED, HEAD))
+        if self.image_share:
+            experts = experts + _to_number(matrices.seconds[..., IMAGED])
         attention = self._compute_attention_work(batch)
-        copied = routed.rows * self.copied_bytes * self.rates.expert_copies
+        copied = (routed.rows + imaged.rows) * self.copied_bytes * self.rates.expert_copies
         other = here * self.streaming.seconds + rows * self.drawing.seconds + copied / self.copying
         collectives = self._compute_collective_seconds(tokens, here) + self._compute_head_collective_seconds(
             rows
@@ -288,17 +293,36 @@ class IterationModel:
         """Returns the positions of a rank that become tokens."""
         return self._compute_rank_share(batch.decoding * batch.positions + batch.prompts)
 
-    def _compute_matmul_time(self, here: float, routed: RoutedRows, rows: float) -> MatrixTimes:
+    def _route_tokens(self, batch: IterationBatch, tokens: float) -> tuple[RoutedRows, RoutedRows]:
+        """Returns the rows of experts, and those of the experts of images."""
+        if self.routing is None:
+            return NOTHING_ROUTED, NOTHING_ROUTED
+        if not self.image_share:
+            return self.routing.estimate_busiest_group(tokens), NOTHING_ROUTED
+        images = batch.prefilled * self.image_share
+        text = larger(tokens - images, _LEAST)
+        return self.routing.estimate_busiest_group(text), self.routing.estimate_busiest_group(images)
+
+    def _compute_matmul_time(
+        self, here: float, routed: RoutedRows, imaged: RoutedRows, rows: float
+    ) -> MatrixTimes:
         """Returns all matrices: blocks on a rank's tokens, experts on the replica's, the head on ``rows``."""
-        some, share = 1.0 * (rows > 0.0), 0.0
-        if self.routing is not None:
-            share = routed.experts * self.routing.holders / self.routing.experts
-        return self.matrices.compute_matmul_time(
-            _stack_figures(here, routed.rows, rows),
-            _stack_figures(here, routed.rows_of_expert, larger(rows, _LEAST)),
-            _stack_figures(1.0, share, some),
-            _stack_figures(1.0, routed.experts, 1.0),
-        )
+        kinds = [
+            (here, here, 1.0, 1.0),
+            (routed.rows, routed.rows_of_expert, self._compute_read_share(routed), routed.experts),
+            (rows, larger(rows, _LEAST), 1.0 * (rows > 0.0), 1.0),
+        ]
+        if self.image_share:
+            # An iteration without images reads none of their experts.
+            read = self._compute_read_share(imaged) * (imaged.rows > 0.0)
+            kinds.append((imaged.rows, imaged.rows_of_expert, read, imaged.experts))
+        total, each, share, batch = (_stack_figures(*figures) for figures in zip(*kinds, strict=True))
+        return self.matrices.compute_matmul_time(total, each, share, batch)
+
+    def _compute_read_share(self, routed: RoutedRows) -> float:
+        if self.routing is None:
+            return 0.0
+        return routed.experts * self.routing.holders / self.routing.experts
 
     def _compute_collective_seconds(self, tokens: float, here: float) -> float:
         sent = sum((message.compute_seconds(here) for message in self.messages.of_rank), 0.0)
@@ -378,6 +402,9 @@ def build_iteration_model(
     casts_of_experts = matrices.launches[ROUTED] * larger(looped, 1.0)
     cast = dense.casts * matrices.launches[DENSE] + routed.casts * casts_of_experts
     stream = machine.bandwidth_bytes_per_second * machine.rates.bandwidth * rates.cache_bandwidth
+    image_share, of_images = _find_image_share(profile, workload), 0.0
+    if image_share:
+        of_images = matrices.launches[IMAGED] + profile.expert_blocks * rates.expert_kernels
     return IterationModel(
         machine=machine,
         rates=rates,
@@ -392,18 +419,24 @@ def build_iteration_model(
         copied_bytes=sum(
             count * template.depth * _WIDE_BYTES
             for template, count in templates
-            if isinstance(template, ExpertsTemplate) and not template.inward
+            if isinstance(template, ExpertsTemplate) and not template.inward and not template.of_images
         ),
         scanning=scanning,
         state_bytes=state_bytes(profile, workload.state_format, tensor=tensor, rules=rules),
         messages=build_messages(profile, layout, cluster.domain, fabric, rates.sum_bandwidth),
         kernels=sum(matrices.launches[:HEAD]) + streaming.kernels + beside + cast * rates.cast_kernels,
-        prefill_kernels=attentive + scanning.kernels,
+        prefill_kernels=attentive + scanning.kernels + of_images,
         stream=stream,
         copying=machine.bandwidth_bytes_per_second * machine.rates.bandwidth,
         decode_peak=machine.peak_flops_per_second[wide] * rates.decode_attention,
         graphs=workload.cuda_graphs and rules.name is not EngineName.TRANSFORMERS,
+        image_share=image_share,
     )
+
+
+def _find_image_share(profile: ModelProfile, workload: InferenceWorkload) -> float:
+    """Returns the share of a prompt that takes the experts of images."""
+    return workload.image_share if profile.image_expert_share else 0.0
 
 
 def _build_matrix_kinds(
@@ -415,8 +448,11 @@ def _build_matrix_kinds(
     *,
     formats: tuple[NumberFormat, NumberFormat],
     has_fp4: bool,
-) -> tuple[MatrixKind, MatrixKind, MatrixKind]:
-    """Builds dense matrices, experts and the head on one device, with their bytes in memory."""
+) -> list[MatrixKind]:
+    """Builds dense matrices, experts and the head on one device, with their bytes in memory.
+
+    Experts of images are a fourth kind, if a prompt has some.
+    """
     tensor, storage = layout.tensor, workload.storage
     whole = inference_weight_bytes(
         profile, storage, Parallelism(tensor=tensor, data=layout.expert, expert=layout.expert)
@@ -428,7 +464,16 @@ def _build_matrix_kinds(
     )
     reached = rates.expert_bandwidth * (rates.scaled_bandwidth if routed.blocks else 1.0)
     cut = 1.0 * (layout.expert_tensor or tensor)
-    return (
+    apart = profile.image_expert_share
+    experts = MatrixKind(
+        list_expert_shapes(templates, cut),
+        whole.experts * (1.0 - apart),
+        routed,
+        reached,
+        rates.expert_share,
+        0.0 if routed.widened else rates.expert_rows,
+    )
+    kinds = [
         MatrixKind(
             list_dense_shapes(profile, templates, tensor),
             whole.rest - head_bytes,
@@ -436,14 +481,7 @@ def _build_matrix_kinds(
             rates.weight_bandwidth,
             rates.matrix_share,
         ),
-        MatrixKind(
-            list_expert_shapes(templates, cut),
-            whole.experts,
-            routed,
-            reached,
-            rates.expert_share,
-            0.0 if routed.widened else rates.expert_rows,
-        ),
+        experts,
         MatrixKind(
             list_head_shapes(profile, tensor),
             head_bytes,
@@ -451,7 +489,11 @@ def _build_matrix_kinds(
             rates.weight_bandwidth,
             rates.matrix_share,
         ),
-    )
+    ]
+    if _find_image_share(profile, workload):
+        shapes = list_expert_shapes(templates, cut, of_images=True)
+        kinds.append(experts._replace(shapes=shapes, weight_bytes=whole.experts * apart))
+    return kinds
 
 
 def list_stored_matrices(

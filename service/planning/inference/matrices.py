@@ -33,7 +33,7 @@ from service.planning.precision import ELEMENT_BITS, ELEMENT_BYTES, NumberFormat
 Array: TypeAlias = NDArray[np.float64]
 CountedTemplate: TypeAlias = tuple[OperatorTemplate, float]
 
-DENSE, ROUTED, HEAD = 0, 1, 2
+DENSE, ROUTED, HEAD, IMAGED = 0, 1, 2, 3
 LEAST_TILE_ROWS = 16.0
 """Rows of the smallest tile of a multiplication."""
 _LEAST = 1e-9
@@ -123,7 +123,7 @@ class MatrixTable:
     kinds: NDArray[np.intp]
     of_kind: Array
     """1 where a shape is of a kind, else 0."""
-    launches: tuple[float, float, float]
+    launches: tuple[float, ...]
     """Kernels of each kind."""
 
     def compute_matmul_time(self, rows: Array, each: Array, share: Array, batch: Array) -> MatrixTimes:
@@ -189,7 +189,7 @@ def build_matrices(kinds: Sequence[MatrixKind], machine: DeviceMachine, rates: S
         by=by._replace(peak_flops_per_second=peak, share=share, filling=filling),
         kinds=index,
         of_kind=of_kind,
-        launches=cast("tuple[float, float, float]", tuple((times @ of_kind).tolist())),
+        launches=tuple((times @ of_kind).tolist()),
     )
 
 
@@ -273,12 +273,12 @@ def list_dense_shapes(
 
 
 def list_expert_shapes(
-    templates: Sequence[CountedTemplate], cut: float
+    templates: Sequence[CountedTemplate], cut: float, *, of_images: bool = False
 ) -> list[tuple[float, float, float, float]]:
-    """Returns the matrices of one expert, each split over ``cut`` devices."""
+    """Returns the matrices of one expert, each split over ``cut`` devices; those of images are apart."""
     rows = []
     for template, count in templates:
-        if isinstance(template, ExpertsTemplate):
+        if isinstance(template, ExpertsTemplate) and template.of_images is of_images:
             depth, columns = template.depth, template.columns
             if template.inward:
                 depth = depth / cut

@@ -56,13 +56,13 @@ def _compute_weight_traffic(
 ) -> float:
     """Returns the bytes of weights that a device reads in one pass of ``tokens`` tokens through all stages.
 
-    The token table is looked up, not read. Under expert parallelism the experts of a device see the tokens of
-    the whole group.
+    The token table is looked up, not read, and a prompt has no images, so that experts of images are not read
+    either. Under expert parallelism the experts of a device see the tokens of the whole group.
     """
     stages = Parallelism(tensor=layout.tensor, data=layout.expert, expert=layout.expert)
     weights = inference_weight_bytes(profile, workload.storage, stages)
     touched = touched_expert_share(profile, tokens * layout.expert)
-    return weights.rest + weights.experts * touched
+    return weights.rest + weights.experts * (1.0 - profile.image_expert_share) * touched
 
 
 def build_prefill_iteration(

@@ -7,7 +7,7 @@ number. Sizes of convolutions: Dumoulin and Visin 2016; patches: Dosovitskiy et 
 video autoencoders, 1 + (F - 1) / factor: Yu et al. 2023.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from math import ceil
 from typing import NamedTuple
@@ -22,6 +22,7 @@ from service.planning.models.layers import (
     LatentAttention,
     LearnedVectors,
     LinearAttention,
+    MixtureOfExperts,
     Modulation,
     Resampling,
     SimpleLayer,
@@ -73,6 +74,24 @@ class BlockPositions(NamedTuple):
 
     instances: int
     layers: tuple[LayerPositions, ...]
+    images: int = 0
+    """Positions of images among those that enter an instance, where experts tell them apart."""
+
+    def list_passes(self, block: LayerBlock) -> Iterator[tuple[SimpleLayer, LayerPositions]]:
+        """Yields the layers of ``block`` as positions pass them.
+
+        Experts are passed by tokens of text and by positions of images apart where they tell them apart.
+        """
+        for layer, places in zip(block.layers, self.layers, strict=True):
+            if not isinstance(layer, MixtureOfExperts) or layer.image_expert_inner_size is None:
+                yield layer, places
+                continue
+            for each, count in (
+                (layer.for_text, places.entering - self.images),
+                (layer.for_images, self.images),
+            ):
+                if count:
+                    yield each, LayerPositions(count, count, places.context)
 
     @property
     def entering(self) -> int:
@@ -239,6 +258,18 @@ def _walk_block(
     return BlockPositions(grid.instances, tuple(layers)), grid
 
 
+def _count_images(
+    block: LayerBlock, architecture: Architecture, grids: Mapping[str, _PositionGrid], entering: int
+) -> int:
+    """Returns the positions of images in the sequence that experts tell apart from text."""
+    if not any(
+        isinstance(layer, MixtureOfExperts) and layer.image_expert_inner_size for layer in block.layers
+    ):
+        return 0
+    seen = (item.name for item in architecture.inputs if item.kind in ("image", "video"))
+    return min(entering, sum(grids[name].of_sample for name in seen))
+
+
 def block_positions(architecture: Architecture, sample: SampleShape) -> tuple[BlockPositions, ...]:
     """Returns the positions of every block of ``architecture`` for ``sample``, one entry per layer or block.
 
@@ -251,6 +282,7 @@ def block_positions(architecture: Architecture, sample: SampleShape) -> tuple[Bl
     for index, block in enumerate(architecture.list_blocks()):
         entered = _resolve_entry_grid(block, grids)
         positions, behind = _walk_block(block, grids, steps)
+        positions = positions._replace(images=_count_images(block, architecture, grids, entered.positions))
         if block.count > 1 and behind != entered:
             raise PlanningError(
                 "REPEATED_RESAMPLING", f"/layers/{index}", "a block that changes the grid cannot repeat"
@@ -295,7 +327,7 @@ def forward_flops_of_sample(architecture: Architecture, sample: SampleShape) -> 
     total = 0.0
     found = block_positions(architecture, sample)
     for block, positions in zip(architecture.list_blocks(), found, strict=True):
-        for layer, places in zip(block.layers, positions.layers, strict=True):
+        for layer, places in positions.list_passes(block):
             if isinstance(layer, _SCORED_ELSEWHERE):
                 detail = f"the work of {layer.kind} on a sample is not counted here"
                 raise PlanningError("LAYER_KIND_NOT_MODELLED", "", detail)

@@ -69,7 +69,7 @@ def _build_stations(
     block: LayerBlock, positions: BlockPositions, choice: KernelChoice
 ) -> tuple[SampleStage, ...]:
     places: dict[LayerPositions, list[tuple[OperatorTemplate, float]]] = {}
-    for layer, place in zip(block.layers, positions.layers, strict=True):
+    for layer, place in positions.list_passes(block):
         of = places.setdefault(place, [])
         of.extend((template, float(layer.count)) for template in layer_templates(layer, choice))
     return tuple(

@@ -6016,6 +6016,11 @@ export interface MixtureOfExpertsLayer {
     experts_per_token: number;
     /** Width between the matrices of an expert. */
     expert_inner_size: number;
+    /**
+     * Width between the matrices of the experts that positions of images take in place of the others: as
+     * many, with a router of their own; absent where all positions take the same.
+     */
+    image_expert_inner_size?: number;
     /** Number of groups that the experts are divided into, of which a token takes some; absent without. */
     expert_groups?: number;
     /** Number of groups that the experts of a token lie in at most. */

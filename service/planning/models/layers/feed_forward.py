@@ -1,8 +1,8 @@
 """Feed-forward layers, dense and as a mixture of experts."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import ClassVar, Literal, NamedTuple, TypeAlias
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal, NamedTuple, Self, TypeAlias
 
 from service.planning.errors import PlanningError
 from service.planning.hardware.traffic import ExpertChoice
@@ -78,6 +78,9 @@ class MixtureOfExperts:
     """Number of experts that each token takes."""
     expert_inner_size: int
     """Width between the matrices of an expert."""
+    image_expert_inner_size: int | None = None
+    """Width between the matrices of the experts that positions of images take in place of the others: as
+    many, with a router of their own; absent where all positions take the same."""
     expert_groups: int | None = None
     """Number of groups that the experts are divided into, of which a token takes some; absent without."""
     groups_per_token: int | None = None
@@ -128,8 +131,24 @@ class MixtureOfExperts:
             is_limited=routing.capacity_factor is not None,
         )
 
+    @property
+    def widest_inner_size(self) -> int:
+        """Width between the matrices of the widest experts."""
+        return max(self.expert_inner_size, self.image_expert_inner_size or 0)
+
+    @property
+    def for_text(self) -> Self:
+        """The layer as tokens of text pass it."""
+        return replace(self, image_expert_inner_size=None)
+
+    @property
+    def for_images(self) -> Self:
+        """The layer as positions of images pass it."""
+        inner = self.image_expert_inner_size or self.expert_inner_size
+        return replace(self, expert_inner_size=inner, image_expert_inner_size=None)
+
     def list_tensors(self) -> Iterator[LayerTensor]:
-        """Router, experts (each counted whole, active by share) and the shared expert."""
+        """Router, experts (each counted whole, active by share), the shared expert, and experts of images."""
         if self.experts_per_token > self.expert_count:
             raise PlanningError(
                 "EXPERTS_PER_TOKEN", "/experts_per_token", "experts_per_token exceeds expert_count"
@@ -138,23 +157,11 @@ class MixtureOfExperts:
             raise PlanningError(
                 "GROUPS_PER_TOKEN", "/groups_per_token", "groups_per_token exceeds expert_groups"
             )
-        share = self.experts_per_token / self.expert_count
-        width = self.latent_size or self.hidden_size
-        yield build_matrix("router", self.hidden_size, self.routed_count)
-        yield from build_vectors(self.router_bias, "router_bias", self.routed_count)
-        yield from build_vectors(self.router_scales, "router_scales", self.hidden_size + self.routed_count)
+        yield from self._list_router()
         if self.latent_size is not None:
             yield build_matrix("latent_down", self.hidden_size, self.latent_size)
             yield build_matrix("latent_up", self.latent_size, self.hidden_size)
-        up = ("gate", "up") if self.gated else ("up",)
-        for name in (*up, "down"):
-            shape = (self.expert_count, width, self.expert_inner_size)
-            yield LayerTensor(f"expert_{name}", shape, TensorSplit.EXPERT, multiplied=share, active=share)
-            if self.bias:
-                size = width if name == "down" else self.expert_inner_size
-                yield LayerTensor(
-                    f"expert_{name}_bias", (self.expert_count, size), TensorSplit.EXPERT, active=share
-                )
+        yield from self._list_experts(self.expert_inner_size)
         if self.shared_inner_size is not None:
             shared = FeedForward(
                 hidden_size=self.hidden_size,
@@ -166,3 +173,23 @@ class MixtureOfExperts:
                 yield tensor._replace(name=f"shared_{tensor.name}")
         if self.shared_gate:
             yield build_matrix("shared_router", self.hidden_size, 1)
+        if self.image_expert_inner_size is not None:
+            for tensor in (*self._list_router(), *self._list_experts(self.image_expert_inner_size)):
+                yield tensor._replace(active=0.0, of_images=True)
+
+    def _list_router(self) -> Iterator[LayerTensor]:
+        yield build_matrix("router", self.hidden_size, self.routed_count)
+        yield from build_vectors(self.router_bias, "router_bias", self.routed_count)
+        yield from build_vectors(self.router_scales, "router_scales", self.hidden_size + self.routed_count)
+
+    def _list_experts(self, inner: int) -> Iterator[LayerTensor]:
+        share = self.experts_per_token / self.expert_count
+        width = self.latent_size or self.hidden_size
+        for name in ("gate", "up", "down") if self.gated else ("up", "down"):
+            shape = (self.expert_count, width, inner)
+            yield LayerTensor(f"expert_{name}", shape, TensorSplit.EXPERT, multiplied=share, active=share)
+            if self.bias:
+                size = width if name == "down" else inner
+                yield LayerTensor(
+                    f"expert_{name}_bias", (self.expert_count, size), TensorSplit.EXPERT, active=share
+                )

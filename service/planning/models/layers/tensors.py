@@ -21,7 +21,8 @@ class LayerTensor(NamedTuple):
 
     ``multiplied`` is the share of tokens that multiply with it: 1 for a weight matrix, experts per
     token over experts for an expert, 0 for biases, norms and look-up tables. A tensor that is not
-    ``stored`` belongs to an earlier layer: it is multiplied again but takes no room.
+    ``stored`` belongs to an earlier layer: it is multiplied again but takes no room. With one ``of_images``
+    only positions of images multiply, and ``multiplied`` is their share.
     """
 
     name: str
@@ -30,6 +31,12 @@ class LayerTensor(NamedTuple):
     multiplied: float = 0.0
     active: float = 1.0
     stored: bool = True
+    of_images: bool = False
+
+    @property
+    def multiplied_by_text(self) -> float:
+        """Share of the tokens of text that multiply with it."""
+        return 0.0 if self.of_images else self.multiplied
 
     @property
     def elements(self) -> int:

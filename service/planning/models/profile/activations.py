@@ -380,7 +380,7 @@ def inner_elements(layer: ModelLayer) -> float:  # noqa: PLR0911 - one kind a ca
         case FeedForward():
             return layer.inner_size * (2 if layer.gated else 1)
         case MixtureOfExperts():
-            routed = layer.rows_per_token * layer.expert_inner_size
+            routed = layer.rows_per_token * layer.widest_inner_size
             return (routed + (layer.shared_inner_size or 0)) * (2 if layer.gated else 1)
         case _:
             return 0.0

@@ -70,7 +70,14 @@ def compute_embedding_mask_bytes(architecture: Architecture) -> float:
 def count_matmul_flops(parts: ModelParts) -> float:
     """Returns the forward FLOPs per token of all matrix multiplications with weights."""
     heads = sum(2.0 * tensor.size * tensor.multiplied for tensor, _ in parts.head_tensors)
-    return heads + sum(2.0 * tensor.elements * tensor.multiplied * n for tensor, n in parts.tensors)
+    return heads + sum(2.0 * tensor.elements * tensor.multiplied_by_text * n for tensor, n in parts.tensors)
+
+
+def compute_image_expert_share(parts: ModelParts) -> float:
+    """Returns the share of the weights of routed experts that positions of images alone multiply."""
+    routed = [(tensor, n) for tensor, n in parts.tensors if tensor.split is TensorSplit.EXPERT]
+    whole = sum(tensor.size * n for tensor, n in routed)
+    return sum(tensor.size * n for tensor, n in routed if tensor.of_images) / max(whole, 1)
 
 
 def count_head_saved_elements(parts: ModelParts) -> float:

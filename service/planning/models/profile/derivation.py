@@ -18,6 +18,7 @@ from service.planning.models.profile.activations import (
 from service.planning.models.profile.attention import AttentionWork, attention_work
 from service.planning.models.profile.counts import (
     compute_embedding_mask_bytes,
+    compute_image_expert_share,
     count_active_parameters,
     count_expert_blocks,
     count_head_saved_elements,
@@ -121,6 +122,7 @@ def _build_profile(architecture: Architecture) -> ModelProfile:
         sampled=architecture if _is_sample_based(architecture, parts.blocks) else None,
         passed=None if generates else architecture,
         described=architecture,
+        image_expert_share=compute_image_expert_share(parts),
     )
 
 

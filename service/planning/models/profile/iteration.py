@@ -54,7 +54,7 @@ def live_elements(layer: ModelLayer) -> LiveElements:
     wide as the model on every device. Attention holds its projections and output.
     """
     if isinstance(layer, MixtureOfExperts):
-        inner, chosen = layer.expert_inner_size, layer.experts_per_token
+        inner, chosen = layer.widest_inner_size, layer.experts_per_token
         wide = chosen * inner * (2 if layer.gated else 1)
         shared = (layer.shared_inner_size or 0) * (3 if layer.gated else 2)
         outputs = chosen * (layer.latent_size or layer.hidden_size)

@@ -135,6 +135,8 @@ class ModelProfile(NamedTuple):
     """Architecture of a model served by forward passes over whole requests; None for a model that decodes."""
     described: Architecture | None = None
     """Architecture of the model, before padding; None where only the number of parameters is known."""
+    image_expert_share: float = 0.0
+    """Share of the weights of routed experts that positions of images alone multiply."""
     is_padded: bool = False
     """True if the coefficients are those of more heads or experts than the model has."""
 

@@ -106,7 +106,7 @@ def _build_sampled_block(block: LayerBlock, positions: BlockPositions) -> _Sampl
     selected = ActivationTerms(whole_elements=width)
     passing = inner = live = 0.0
     beside = width if len(block.layers) > 1 else 0.0
-    for layer, places in zip(block.layers, positions.layers, strict=True):
+    for layer, places in positions.list_passes(block):
         found = sampled_terms(layer, places)
         terms = terms.add_scaled(found, layer.count)
         selected = selected.add_scaled(_select_saved_terms(layer, places, found), layer.count)

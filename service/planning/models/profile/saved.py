@@ -132,6 +132,6 @@ def sampled_activations(
 ) -> ActivationTerms:
     """Returns the saved activations of one repetition of a block over its positions of one sample."""
     terms = NO_TERMS
-    for layer, places in zip(block.layers, positions.layers, strict=True):
+    for layer, places in positions.list_passes(block):
         terms = terms.add_scaled(sampled_terms(layer, places, trained), layer.count * positions.instances)
     return terms

@@ -8088,6 +8088,11 @@ class MixtureOfExpertsLayer(TypedDict):
     expert_inner_size: int
     """Width between the matrices of an expert."""
 
+    image_expert_inner_size: NotRequired[int]
+    """Width between the matrices of the experts that positions of images take in place of the others: as
+    many, with a router of their own; absent where all positions take the same.
+    """
+
     expert_groups: NotRequired[int]
     """Number of groups that the experts are divided into, of which a token takes some; absent without."""
 

@@ -46,19 +46,31 @@ _ROUTING_KERNELS = {OperatorFusion.EAGER: 12.0, OperatorFusion.COMPILED: 8.0, Op
 """Kernels of routing: softmax, choice of the largest, counts and order of the tokens of each expert."""
 
 
+def _build_expert_matrices(layer: MixtureOfExperts, choice: KernelChoice) -> Iterator[ExpertsTemplate]:
+    width, inner = layer.latent_size or layer.hidden_size, layer.expert_inner_size
+    ups = 2.0 if layer.gated else 1.0
+    columns, times = (ups * inner, 1.0) if choice.joins else (inner, ups)
+    build_template = partial(
+        ExpertsTemplate,
+        experts=layer.expert_count,
+        chosen=layer.rows_per_token,
+        trained=choice.trained is None,
+        is_even=layer.routing.is_even,
+    )
+    yield build_template("expert_up", width, columns, inward=False, times=times)
+    yield build_template("expert_down", inner, width, inward=True)
+
+
 def list_experts_operators(layer: MixtureOfExperts, choice: KernelChoice) -> Iterator[OperatorTemplate]:
     """Yields router, routed and shared experts, and the movement of tokens to experts and back."""
     yield from join_matrices(build_matrices(layer.list_tensors(), choice), choice)
     width, chosen = layer.latent_size or layer.hidden_size, layer.rows_per_token
-    ups = 2.0 if layer.gated else 1.0
-    inner, trained = layer.expert_inner_size, choice.trained is None
-    count = layer.expert_count
-    columns, times = (ups * inner, 1.0) if choice.joins else (inner, ups)
-    build_template = partial(
-        ExpertsTemplate, experts=count, chosen=chosen, trained=trained, is_even=layer.routing.is_even
-    )
-    yield build_template("expert_up", width, columns, inward=False, times=times)
-    yield build_template("expert_down", inner, width, inward=True)
+    inner, count = layer.expert_inner_size, layer.expert_count
+    yield from _build_expert_matrices(layer, choice)
+    if layer.image_expert_inner_size is not None and choice.serves:
+        # An engine's iteration holds both kinds of positions; elsewhere each passes a layer of its own.
+        for template in _build_expert_matrices(layer.for_images, choice):
+            yield template._replace(of_images=True)
     kernels = 2.0 if choice.built else _ROUTING_KERNELS[choice.fusion]
     routing = MovedElements(whole_wide=4.0 * count, kernels=kernels, flops=SOFTMAX_FLOPS * count)
     yield StreamedTemplate("routing", routing, routing._replace(kernels=kernels / 2.0))

@@ -43,7 +43,7 @@ def build_matrices(
 ) -> Iterator[MatrixTemplate]:
     """Yields the matrices that tokens multiply. ``source`` are those that multiply the context instead."""
     for tensor in tensors:
-        if not tensor.multiplied or tensor.split is TensorSplit.EXPERT:
+        if not tensor.multiplied_by_text or tensor.split is TensorSplit.EXPERT:
             continue
         rows_of = "context" if tensor.name in source else "entering"
         replicated = least if tensor.name in ("key", "value") else 0.0

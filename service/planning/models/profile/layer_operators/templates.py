@@ -40,6 +40,8 @@ class ExpertsTemplate(NamedTuple):
     trained: bool = True
     times: float = 1.0
     is_even: bool = False
+    of_images: bool = False
+    """True if positions of images alone multiply them, in place of the others."""
 
 
 class AttentionTemplate(NamedTuple):
