@@ -157,6 +157,11 @@ def test_the_format_of_the_cache(fields, expected):
         (["re:model\\.layers\\.[0-1]\\..*"], [("attention.output", 1)], [("attention.output", 2)]),
         (["visual.blocks.0.attn.qkv"], [], [("attention.query", 0)]),
         (["model.language_model.layers.2.mlp"], [("feed_forward.up", 2)], [("attention.query", 2)]),
+        (
+            [f"model.language_model.layers.4.linear_attn.in_proj_{name}" for name in "ab"],
+            [("linear_attention.step_and_decay", 4)],
+            [("linear_attention.step_and_decay", 5), ("linear_attention.query_key_value", 4)],
+        ),
     ],
 )
 def test_what_is_listed_stays_wide(ignored, wide, packed):
@@ -220,6 +225,18 @@ def test_kimi_k3_weighs_what_its_files_do():
     row = shipped().models["kimi-k3"]
     held = inference_weight_bytes(row.profile, row.stored, Parallelism()).total
     assert held / GIB == pytest.approx(1453.66 - 447_358_976 * 2 / GIB, rel=0.005)
+
+
+def test_steps_and_decays_of_qwen_stay_wide_as_its_configuration_lists():
+    """Qwen3.8-Flash-Next-FP8: in_proj_a and in_proj_b of its linear layers are in 16 bits."""
+    row = shipped().models["qwen3.8-flash-next-fp8"]
+    steps = [
+        matrix
+        for matrix in row.profile.weights.matrices
+        if matrix.module == "linear_attention.step_and_decay"
+    ]
+    assert sum(matrix.inputs * matrix.outputs * matrix.total_copies for matrix in steps) == 36 * 2 * 48 * 2560
+    assert {bits(row.stored, matrix.module) for matrix in steps} == {16.0}
 
 
 @pytest.mark.parametrize(

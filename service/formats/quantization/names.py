@@ -48,7 +48,9 @@ MODULE_NAMES: Mapping[str, tuple[str, ...]] = {
     "linear_attention.forget_up": _join_names(_LINEAR, "f_b_proj"),
     "linear_attention.gate_down": _join_names(_LINEAR, "g_a_proj"),
     "linear_attention.gate_up": _join_names(_LINEAR, "g_b_proj"),
-    "linear_attention.step_and_decay": _join_names(_LINEAR, "in_proj_ba", "in_proj"),
+    "linear_attention.step_and_decay": _join_names(
+        _LINEAR, "in_proj_ba", "in_proj_a", "in_proj_b", "in_proj"
+    ),
     "linear_attention.output": _join_names(_LINEAR, "out_proj", "o_proj"),
     "state_space.input": _join_names(("mixer", "mamba"), "in_proj"),
     "state_space.output": _join_names(("mixer", "mamba"), "out_proj"),
