@@ -191,4 +191,37 @@ LATER = {
         },
         6,
     ),
+    "ernie4_5_vl_moe": (
+        "Ernie4_5_VLMoe",
+        BOTH,
+        {
+            "text_config": [
+                {
+                    **TEXT,
+                    "hidden_size": [48],
+                    "model_type": ["ernie4_5_vl_moe_text"],
+                    "rope_parameters": [
+                        {"rope_type": "default", "rope_theta": 500000.0, "mrope_section": [2, 2, 2]}
+                    ],
+                    "moe_k": [2],
+                    "moe_num_experts": [5],
+                    "moe_intermediate_size": [[24, 10], [12, 20]],
+                    "moe_num_shared_experts": [0, 2],
+                    "mlp_layer_types": [None, ["dense", "sparse", "dense", "sparse"]],
+                }
+            ],
+            "vision_config": [
+                {
+                    "model_type": ["ernie4_5_vl_moe_vision"],
+                    "depth": [2, 3],
+                    "hidden_size": [32, 64],
+                    "num_heads": [4],
+                    "intermediate_size": [50],
+                    "spatial_merge_size": [1, 2],
+                }
+            ],
+            "tie_word_embeddings": [False, True],
+        },
+        6,
+    ),
 }

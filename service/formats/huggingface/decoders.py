@@ -115,6 +115,8 @@ class ExpertLayout:
     shared_bias: ConfigSwitch = False
     shared_gate: bool = False
     latent: str | None = None
+    image_inner: str | None = None
+    """Field with the inner width of experts that positions of images take in place of the others."""
 
 
 Mixer: TypeAlias = Callable[[ConfigReader, "DecoderFamily", str], Layers]
@@ -288,6 +290,7 @@ def build_experts(reader: ConfigReader, layout: ExpertLayout) -> Layers:
             expert_count=count,
             experts_per_token=taken,
             expert_inner_size=inner,
+            image_expert_inner_size=reader.read_size(layout.image_inner) if layout.image_inner else None,
             expert_groups=groups,
             groups_per_token=taken_groups,
             gated=layout.gated,

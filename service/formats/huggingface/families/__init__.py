@@ -12,7 +12,7 @@ from typing import Any
 
 from service.formats.huggingface import builders, published
 from service.formats.huggingface.decoders import SPELLINGS, DecoderFamily, build_architecture, build_projected
-from service.formats.huggingface.families import dense, hybrid, longcat, sparse, step
+from service.formats.huggingface.families import dense, hybrid, longcat, sarvam, sparse, step
 from service.formats.huggingface.reader import ConfigReader, ModelFamily
 from service.planning.models.architecture import Architecture
 
@@ -98,6 +98,12 @@ FAMILIES: Mapping[str, ModelFamily] = {
     "longcat_flash_ngram": _build_family(
         "longcat_flash", partial(longcat.build_longcat, ngrams=True)
     )._replace(prefix="LongcatFlashNgram", defaults=longcat.LITE),
+    "sarvam_moe": _build_family("glm4_moe", BUILDERS["glm4_moe"])._replace(
+        prefix="SarvamMoE", defaults=sarvam.EXPERTS, names={**SPELLINGS, **sarvam.NAMES}
+    ),
+    "sarvam_mla": _build_family("deepseek_v3", BUILDERS["deepseek_v3"])._replace(
+        prefix="SarvamMLA", defaults=sarvam.LATENT, names={**SPELLINGS, **sarvam.NAMES}
+    ),
     "kimi_k2": _build_family("deepseek_v3", BUILDERS["deepseek_v3"]),
     # The decoder inside of Mistral Small 4 and Mistral Large 3, which stands in no file of its own.
     "mistral4": _build_family("deepseek_v3", BUILDERS["deepseek_v3"])._replace(prefix="Mistral4"),

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 
 from service.formats.huggingface.multimodal.audio import build_qwen2_audio, build_voxtral
+from service.formats.huggingface.multimodal.ernie import ERNIE, ERNIE_TEXT, PUBLISHED_ERNIE
 from service.formats.huggingface.multimodal.gemma import build_gemma_4_multimodal, build_gemma_4_unified
 from service.formats.huggingface.multimodal.glm import build_glm5_next, build_glm_v
 from service.formats.huggingface.multimodal.molmo import MOLMO, MOLMO_TEXT, build_molmo2
@@ -67,6 +68,9 @@ FAMILIES: Mapping[str, ModelFamily] = {
     "minicpmv": _build_family("MiniCPMV", build_minicpm_v)._replace(classes=("",)),
     "aya_vision": _build_family("AyaVision", partial(build_cohere_vision, norm=True)),
     "cohere2_vision": _build_family("Cohere2Vision", partial(build_cohere_vision, norm=False)),
+    "ernie4_5_moe_vl": PUBLISHED_ERNIE,
+    "ernie4_5_vl_moe": ERNIE,
+    "ernie4_5_vl_moe_text": ERNIE_TEXT,
     "glm4v": _build_family("Glm4v", partial(build_glm_v, text="glm4v_text")),
     "glm46v": _build_family("Glm46V", partial(build_glm_v, text="glm4v_text")),
     "glm4v_moe": _build_family("Glm4vMoe", partial(build_glm_v, text="glm4v_moe_text")),
@@ -112,8 +116,6 @@ FAMILIES: Mapping[str, ModelFamily] = {
 }
 
 NOT_IMPORTED: Mapping[str, str] = {
-    "ernie4_5_moe_vl": "experts of its own for images beside those for text",
-    "ernie4_5_vl_moe": "experts of its own for images beside those for text",
     "gemma3n": "a vision tower of another library (MobileNet); its text_config is read on its own",
 }
 """Types of models that see or hear and are asked for, with what keeps them from being read."""
