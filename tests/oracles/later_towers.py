@@ -224,4 +224,35 @@ LATER = {
         },
         6,
     ),
+    "muse_glimmer": (
+        "MuseGlimmer",
+        BOTH,
+        {
+            "text_config": [
+                {
+                    **TEXT,
+                    "hidden_size": [48],
+                    "model_type": ["muse_glimmer_text"],
+                    "head_dim": [8, 16],
+                    "attention_bias": [False, True],
+                }
+            ],
+            "vision_config": [
+                {
+                    "model_type": ["muse_glimmer_vision"],
+                    "hidden_size": [32],
+                    "intermediate_size": [50],
+                    "num_hidden_layers": [2, 5],
+                    "num_attention_heads": [4],
+                    "pos_emb_height": [4],
+                    "pos_emb_width": [4],
+                    "merge_size": [2],
+                }
+            ],
+            "out_hidden_size": [128],
+            "projector_hidden_size": [40, 64],
+            "tie_word_embeddings": [False, True],
+        },
+        6,
+    ),
 }

@@ -94,6 +94,10 @@ OWN_MEMBERS = {
 """Members of files that state a type of transformers, whose class does not build what they describe."""
 
 
+CLASSES_OF_OTHERS = {"sarvam_moe": "Glm4MoeForCausalLM", "sarvam_mla": "DeepseekV3ForCausalLM"}
+"""Classes that transformers builds for types which have none of their own."""
+
+
 def known_to_transformers(config: dict) -> dict | None:
     """The configuration of the class of transformers that equals a type, if there is one.
 
@@ -169,7 +173,7 @@ def main() -> None:
         equal = known_to_transformers(config)
         if equal is None:
             continue
-        counted = count(equal, equal["architectures"][0])
+        counted = count(equal, CLASSES_OF_OTHERS.get(equal["model_type"], equal["architectures"][0]))
         stored = equal if "thinker_config" in config else config
         cases.append({"name": row["id"], "config": stored, "parameter_count": counted})
     for model_type in FAMILIES:

@@ -8,6 +8,7 @@ from service.formats.huggingface.multimodal.ernie import ERNIE, ERNIE_TEXT, PUBL
 from service.formats.huggingface.multimodal.gemma import build_gemma_4_multimodal, build_gemma_4_unified
 from service.formats.huggingface.multimodal.glm import build_glm5_next, build_glm_v
 from service.formats.huggingface.multimodal.molmo import MOLMO, MOLMO_TEXT, build_molmo2
+from service.formats.huggingface.multimodal.muse import MUSE, MUSE_TEXT
 from service.formats.huggingface.multimodal.omni import build_omni_moe_thinker, build_omni_thinker
 from service.formats.huggingface.multimodal.own import (
     build_kimi_vl,
@@ -106,6 +107,8 @@ FAMILIES: Mapping[str, ModelFamily] = {
     "molmo": MOLMO,
     "molmo2": _build_family("Molmo2", build_molmo2),
     "molmo2_text": MOLMO_TEXT,
+    "muse_glimmer": MUSE,
+    "muse_glimmer_text": MUSE_TEXT,
     "phi4_multimodal": _PHI_4,
     "phi4mm": _PHI_4._replace(prefix="Phi4MM", build=build_published_phi4, left_out=ADAPTERS),
     "step3_vl": ModelFamily("Step3", build_step_3, STEP_3_CLASSES, STEP_3_CLASSES[0], None, {}),
