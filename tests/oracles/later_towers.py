@@ -255,4 +255,29 @@ LATER = {
         },
         6,
     ),
+    "exaone4_5": (
+        "Exaone4_5_",
+        BOTH,
+        {
+            "text_config": [
+                {
+                    **TEXT,
+                    "hidden_size": [48],
+                    "model_type": ["exaone4"],
+                    "bos_token_id": [1],
+                    "eos_token_id": [2],
+                }
+            ],
+            "vision_config": [
+                {
+                    **SEEING,
+                    "model_type": ["exaone4_5_vision"],
+                    "num_key_value_heads": [1, 2, 4],
+                    "fullatt_block_indexes": [[0], [1]],
+                }
+            ],
+            "tie_word_embeddings": [False, True],
+        },
+        6,
+    ),
 }

@@ -32,7 +32,12 @@ from service.formats.huggingface.multimodal.projected import (
     build_mistral3,
     build_paligemma,
 )
-from service.formats.huggingface.multimodal.qwen import build_qwen2_vl, build_qwen3_vl, build_qwen25_vl
+from service.formats.huggingface.multimodal.qwen import (
+    build_exaone_vl,
+    build_qwen2_vl,
+    build_qwen3_vl,
+    build_qwen25_vl,
+)
 from service.formats.huggingface.multimodal.step import STEP_3_CLASSES, build_step_3, build_step_vision
 from service.formats.huggingface.reader import ConfigReader, ModelFamily
 from service.planning.models.architecture import Architecture
@@ -72,6 +77,7 @@ FAMILIES: Mapping[str, ModelFamily] = {
     "ernie4_5_moe_vl": PUBLISHED_ERNIE,
     "ernie4_5_vl_moe": ERNIE,
     "ernie4_5_vl_moe_text": ERNIE_TEXT,
+    "exaone4_5": _build_family("Exaone4_5_", build_exaone_vl),
     "glm4v": _build_family("Glm4v", partial(build_glm_v, text="glm4v_text")),
     "glm46v": _build_family("Glm46V", partial(build_glm_v, text="glm4v_text")),
     "glm4v_moe": _build_family("Glm4vMoe", partial(build_glm_v, text="glm4v_moe_text")),

@@ -26,6 +26,7 @@ class TextDecoder(NamedTuple):
 
 
 _ALIASES: Mapping[str, str] = {
+    "exaone4_5_text": "exaone4",
     "qwen2_5_omni_text": "qwen2",
     "qwen2_vl_text": "qwen2",
     "qwen2_5_vl_text": "qwen2",

@@ -102,7 +102,11 @@ def build_windowed_tower(vision: ConfigReader) -> tuple[ModelLayer, ...]:
         (
             around,
             build_attention(
-                hidden, heads, window=None if index in everywhere else window, heads_field="num_heads"
+                hidden,
+                heads,
+                key_value_heads=vision.read_optional_size("num_key_value_heads"),
+                window=None if index in everywhere else window,
+                heads_field="num_heads",
             ),
             around,
             feed_forward,
@@ -123,6 +127,13 @@ def build_qwen25_vl(reader: ConfigReader, suffix: str) -> Architecture:
     return join_vision_and_text(
         build_text_decoder(reader, suffix, "qwen2_5_vl_text", flat=True), QWEN_PICTURE, *layers
     )
+
+
+def build_exaone_vl(reader: ConfigReader, suffix: str) -> Architecture:
+    """EXAONE 4.5: the tower of Qwen2.5-VL, with fewer heads of keys and values."""
+    with read_nested(reader, "vision_config", {**QWEN25_VISION, "num_key_value_heads": 8}) as vision:
+        layers = build_windowed_tower(vision)
+    return join_vision_and_text(build_text_decoder(reader, suffix, "exaone4"), QWEN_PICTURE, *layers)
 
 
 def _apply_image_input(blocks: tuple[ModelLayer, ...]) -> tuple[ModelLayer, ...]:
