@@ -122,7 +122,8 @@ class CandidateQuoteRequest(QuoteTerms):
 
 def _get_operation(given: object) -> str | None:
     if isinstance(given, Mapping):
-        asked = given.get("operation", "plan")
+        # A question without its operation is no row of a plan.
+        asked = given.get("operation", None if "request" in given and "plan_id" not in given else "plan")
         return asked if isinstance(asked, str) else None
     return str(getattr(given, "operation", "plan"))
 

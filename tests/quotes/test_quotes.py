@@ -167,6 +167,14 @@ def test_a_quote_outlives_its_plan(client):
     assert (refused.status_code, refused.json()["errors"][0]["pointer"]) == (422, "/plan_id")
 
 
+def test_a_question_without_its_operation_is_told_so(client):
+    sent = {name: value for name, value in EXAMPLES["create_quote"].items() if name != "operation"}
+    refused = client.post("/v1/quotes", sent)
+    (error,) = refused.json()["errors"]
+    assert (refused.status_code, error["code"]) == (422, "OPERATION")
+    assert error["detail"].startswith("operation is memory, ")
+
+
 def test_what_no_plan_has_is_not_quoted(client):
     plan = client.post("/v1/plans", PLAN).json()
     for sent, status in (
