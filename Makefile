@@ -6,7 +6,7 @@ VENV = .venv/bin
 PYTHON ?= python3
 
 # What the environment calls so is no answer to what a target asks for.
-$(foreach name,DATABASE FOR KILLS KIT LIMIT MACHINE ONLY OUT PART PROCESSES SUITE,$(if $(filter environment,$(origin $(name))),$(eval undefine $(name))))
+$(foreach name,DATABASE FOR KILLS KIT LIMIT MACHINE ONLY OUT PAIRS PART PROCESSES SUITE,$(if $(filter environment,$(origin $(name))),$(eval undefine $(name))))
 # A GPU machine: its Python, its processor, the versions of glibc that wheels may need. A part is over in ten minutes.
 FOR ?= 3.12
 MACHINE ?= x86_64
@@ -159,10 +159,11 @@ gpu-kit: ## Gather in build/gpu-kit the wheels that a GPU machine without a netw
 cudnn-support: ## Ask cuDNN which attention of the suites it takes, without a GPU, with $(PYTHON) and its wheels
 	@$(PYTHON) -m bench.cudnn_support
 
-hostile: ## Ask 100,000 derived questions and the hostile corpus; takes some 25 minutes
+hostile: ## Add a stretch of hostile requests to docs/hostile.md; derived ones and the corpus take some 25 minutes, PAIRS=200000 of broken constraints some 5
 	@tools/setup test
-	$(VENV)/python -m pytest -n 2 --dist worksteal -p tests.contract.report --examples $(or $(EXAMPLES),100000) \
-		tests/contract/test_schemathesis.py tests/contract/test_hostile.py
+	$(VENV)/python -m pytest -p tests.contract.report $(if $(PAIRS),-p no:xdist --pairs $(PAIRS) \
+		tests/contract/test_pairs.py::test_what_breaks_a_constraint_or_two_is_refused,-n 2 --dist worksteal \
+		--examples $(or $(EXAMPLES),100000) tests/contract/test_schemathesis.py tests/contract/test_hostile.py)
 
 schemathesis: ## Let a stock fuzzer ask a served process; writes docs/schemathesis.md; SECONDS=720
 	@tools/setup test

@@ -29,6 +29,8 @@ class Hostile:
     statuses: tuple[int, ...] = (422,)
     pointer: str | None = None
     echoes_path: bool = False
+    address: str = "127.0.0.1"
+    """Of who sends it."""
 
 
 JSON = (b"content-type", b"application/json")
@@ -96,6 +98,8 @@ LONG_BYTES = 2**16
 """Bodies from this size on are refused by what reads the body, which many operations share."""
 LONG_SHARES = 6
 """Of how many operations that read their bodies alike one is sent each long body."""
+MEMBER_SHARES = 3
+"""Of how many members that follow each other one is sent each wrong value."""
 LIMITED = frozenset({"report_benchmark_result"})
 """Operations that take less of a body than the service does."""
 MEDIA = {
@@ -308,7 +312,7 @@ class Operation:
                 each for place, each in enumerate(long) if not number or (place - number) % LONG_SHARES == 0
             )
             yield from (each for each in self._bodies() if len(each.body) < LONG_BYTES)
-            yield from self._members()
+            yield from self._members(MEMBER_SHARES if number else 1)
 
     def looked_up(self):
         """Those whose path, query or validator a database is asked for."""
@@ -369,11 +373,11 @@ class Operation:
             yield self._hostile(name, body=body, statuses=(413,))
             yield self._hostile(f"{name}, in chunks", body=body, chunk_bytes=2**16, statuses=(413,))
 
-    def _members(self):
+    def _members(self, shares: int):
         for number, (path, value) in enumerate(places(self.example)):
             pointer = "".join(f"/{part}" for part in path)
             here = marked(self.example, path)
-            for raw in wrong_values(value):
+            for raw in wrong_values(value)[number % shares :: shares]:
                 if raw == b"-1" and path[-2:-1] and path[-2] in SIGNED:
                     continue
                 body = here.replace(HERE, raw)

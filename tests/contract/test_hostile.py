@@ -1,13 +1,11 @@
 """Every operation under the corpus of hostile requests: each is refused, says where, and echoes nothing."""
 
-import asyncio
 import gc
 import json
 import time
 from collections import Counter
 from functools import cache
 from typing import NamedTuple
-from urllib.parse import unquote
 
 import pytest
 from fastapi import FastAPI
@@ -21,59 +19,11 @@ from tests.applications import TENANT, attach
 from tests.contract.corpus import MARK, Operation
 from tests.contract.credentials import OF_NODES, credentials, node_of
 from tests.contract.test_document import CATALOG, OPERATIONS
-from tests.inline import Loop
+from tests.contract.wire import Wire
 
 SECONDS = 1.0
 """Most processor time that one hostile request may take; a tenth of it is usual."""
 LONGEST_ANSWER = 16_000
-
-
-class Wire:
-    """Calls an application with bytes that no client library would send."""
-
-    def __init__(self, app, headers):
-        self._app = app
-        self._own = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
-        self._runner = Loop()
-
-    def send(self, hostile):
-        """Status, headers and content of the answer."""
-        path, _, query = hostile.target.partition(b"?")
-        length = [] if hostile.chunk_bytes else [(b"content-length", str(len(hostile.body)).encode())]
-        scope = {
-            "type": "http",
-            "asgi": {"version": "3.0"},
-            "http_version": "1.1",
-            "scheme": "http",
-            "server": ("127.0.0.1", 8000),
-            "client": ("127.0.0.1", 50000),
-            "root_path": "",
-            "method": hostile.method,
-            "path": unquote(path.decode()),
-            "raw_path": path,
-            "query_string": query,
-            "headers": [(b"host", b"127.0.0.1:8000"), *self._own, *length, *hostile.headers],
-            "state": {},
-        }
-        size = hostile.chunk_bytes or max(len(hostile.body), 1)
-        parts = [hostile.body[start : start + size] for start in range(0, len(hostile.body), size)] or [b""]
-        messages = [{"type": "http.request", "body": part, "more_body": True} for part in parts]
-        messages[-1]["more_body"] = False
-        messages.reverse()
-        answer = []
-
-        async def receive():
-            return messages.pop() if messages else await asyncio.Event().wait()
-
-        async def send(message):
-            answer.append(message)
-
-        self._runner.run(self._app(scope, receive, send))
-        content = b"".join(message.get("body", b"") for message in answer)
-        return answer[0]["status"], dict(answer[0]["headers"]), content
-
-    def close(self):
-        self._runner.close()
 
 
 class Served(NamedTuple):
@@ -176,7 +126,7 @@ def refuse(served, name, choose, record_property):
         if spent > SECONDS:
             wrong.append(f"{hostile.name}: {spent:.2f} s")
     wire.close()
-    record_property("corpus", list(sent.items()))
+    record_property("corpus", [(name, status, times) for status, times in sent.items()])
     assert not wrong, "\n".join([f"{len(wrong)} of {sent.total()}", *wrong[:40]])
     with app.state.database.open_reader() as session:
         assert repository.list_own_revisions(session) == revisions

@@ -1,7 +1,8 @@
 """Two tenants worth breaking into: keys of every role, policies, approvals, nodes put out, webhooks.
 
 The first tenant is the one whose credential is given away; the second is a stranger to it. What belongs to
-the stranger carries :data:`FOREIGN` in its name, so that an answer that shows any of it gives itself away.
+the stranger carries :data:`FOREIGN` in its name, what belongs to the first :data:`OWNED`, so that an answer
+that shows any of it gives itself away.
 """
 
 import asyncio
@@ -35,7 +36,7 @@ from tests.nodes.fleet import add_run
 from tests.working import do_all
 
 OWN, STRANGER = "default", "elsewhere"
-FOREIGN = "belongs-to-the-stranger"
+OWNED, FOREIGN = "belongs-to-the-first", "belongs-to-the-stranger"
 SITE = "https://plan.example"
 SETTINGS = TENANT.model_copy(update={"public_url": SITE, "webhook_networks": "127.0.0.0/8"})
 PEOPLE = ("person:carol@example.org", "person:erin@example.org")
@@ -109,7 +110,7 @@ class World:
 
     def _place(self, tenant):
         """One tenant with a little of everything."""
-        word = FOREIGN if tenant == STRANGER else "own"
+        word = FOREIGN if tenant == STRANGER else OWNED
         keys = {role: self.callers.key(*scopes, tenant=tenant) for role, scopes in ROLES.items()}
         if tenant == STRANGER:
             # As the operator lets a tenant in.
@@ -187,7 +188,7 @@ class World:
         if not self.leads_to_holder():
             return
         with self.database.open_writer() as session:
-            for tenant, word in ((OWN, "own"), (STRANGER, FOREIGN)):
+            for tenant, word in ((OWN, OWNED), (STRANGER, FOREIGN)):
                 for kind in kinds:
                     emit_event(session, tenant, kind, {"name": word})
         do_all(self.database, PUBLISHING)
@@ -252,7 +253,7 @@ class World:
 
     def ask_again(self):
         """Whether a quote of somebody else passes now without anybody being asked."""
-        quote = self.send("POST", "/v1/quotes", _quote("own"), self.asker)
+        quote = self.send("POST", "/v1/quotes", _quote(OWNED), self.asker)
         if not quote.is_success:
             return False  # their tenant was disabled
         quote = quote.json()

@@ -1,7 +1,6 @@
 """Fault tests: some seconds of them in every run; `make faults` runs all and writes docs/faults.md."""
 
 import contextlib
-import json
 import os
 import platform
 import statistics
@@ -12,6 +11,7 @@ import pytest
 
 from tests.faults.field import Field
 from tests.faults.harness import LONG
+from tests.stretches import keep_stretch, list_stretches
 
 STRETCHES = Path(__file__).with_name("stretches.json")
 """What each stretch of kills has counted, so that they add up."""
@@ -107,7 +107,7 @@ class Stretches:
     title = "Served processes killed under writes, all stretches together"
 
     def __init__(self):
-        self.done = json.loads(STRETCHES.read_text()) if STRETCHES.exists() else []
+        self.done = list_stretches(STRETCHES)
 
     @property
     def count(self):
@@ -116,8 +116,7 @@ class Stretches:
     def __call__(self, **counted):
         print(self.title, counted)
         if LONG:
-            self.done.append(counted)
-            STRETCHES.write_text("".join(["[\n", ",\n".join(map(json.dumps, self.done)), "\n]\n"]))
+            self.done = keep_stretch(STRETCHES, counted)
             _rows[self.title] = [self._add_up(*key) for key in sorted({_key(one) for one in self.done})]
 
     def _add_up(self, database, processes):
