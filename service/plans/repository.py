@@ -41,15 +41,12 @@ def list_page(
     goals: Collection[str],
     after: PageCursor | None,
     limit: int,
-    kind: str | None = None,
     is_whole: bool = False,
 ) -> Sequence[PlanRow]:
     """Returns plans of a tenant, the newest first, with question and answer if ``is_whole``."""
     statement = select(PlanRow).where(PlanRow.tenant_id == tenant_id)
     if is_whole:
         statement = statement.options(undefer(PlanRow.question), undefer(PlanRow.answer))
-    if kind is not None:
-        statement = statement.where(PlanRow.kind == kind)
     if states:
         statement = statement.where(PlanRow.state.in_(states))
     if goals:

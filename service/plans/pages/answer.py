@@ -124,10 +124,15 @@ def build_parts(plan: Mapping[str, Any], catalog: CatalogView, *, may_quote: boo
         defaults=build_default_table(answer["defaults"]),
         nothing="" if answer["rows"] else explain_nothing(answer["candidates"]),
         warnings=list_warnings(answer["warnings"]),
-        unknown=list_unknown(gap for gap in answer["gaps"] if gap["pointer"] != "/rows"),
+        unknown=list_unknown(_list_gaps(answer)),
         catalog_revision=answer["evidence"]["catalog_revision"],
         method_version=answer["evidence"]["method_version"],
     )
+
+
+def _list_gaps(answer: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Returns the figures that the candidates lack."""
+    return [gap for gap in answer["gaps"] if gap["pointer"] != "/rows"] if answer["rows"] else []
 
 
 def _build_winner(

@@ -42,13 +42,14 @@ def describe_plan(plan: Mapping[str, Any], catalog: CatalogView) -> dict[str, An
     candidates = progress["candidates"]
     return {
         **plan,
-        "model": describe_model(question["model"], catalog),
+        "title": describe_model(question["model"], catalog),
         "work": describe_work(question["workload"]),
         "goal": GOALS[plan["goal"]],
         "award": _AWARDS[plan["goal"]],
-        "is_ranking": progress["pieces_done"] == progress["pieces"],
+        "last_step": "ranking" if progress["pieces_done"] == progress["pieces"] else "",
+        "last_words": "The best are being ranked.",
         "done_share": progress["candidates_decided"] / candidates if candidates else 0.0,
-        "is_empty": not rows,
+        "nothing": "" if rows else "Nothing keeps the limits",
         "best": _describe_best(rows[0], catalog) if rows else "",
         "headline": _format_headline(question, rows[0]) if rows else "",
     }

@@ -19,14 +19,15 @@ from service.kit.locales import read_numbers
 from service.kit.security.principals import build_permission
 from service.plans import repository, stored
 from service.plans.creation import create_plan
-from service.plans.errors import PlanEnded, PlanNotFound
+from service.plans.errors import PlanEnded
 from service.plans.pages.answer import build_parts
 from service.plans.pages.fields import AT_FIRST, FIELD_NAMES, NUMBER_FIELDS
+from service.plans.pages.fleet import build_schedule, describe_fleet, list_fleet_facts
 from service.plans.pages.form import FormRefusal, build_key, read_form, refuse_form, render_form
 from service.plans.pages.listing import describe_plan, list_facts
 from service.plans.pages.question import MOST_QUERY_CHARACTERS, build_address, convert_handed_count
 from service.plans.schemas import PlanId
-from service.plans.tables import CONFIGURATION, RUNNING
+from service.plans.tables import FLEET, RUNNING
 from service.resolve.catalog import CatalogView
 
 RELOAD_SECONDS: Final = 5
@@ -88,14 +89,13 @@ def plans_page(
             goals=(),
             after=page.after,
             limit=page.limit,
-            kind=CONFIGURATION,
             is_whole=True,
         )
         found = page.to_response([stored.to_detail(row) for row in rows])
     shown = render_template(
         "plans/pages/plans.html",
         visitor=visitor,
-        plans=[describe_plan(each, catalog) for each in found["items"]],
+        plans=[_describe(each, catalog) for each in found["items"]],
         next_page=found["next_page_token"],
         is_later=bool(query.page_token),
         may_plan=visitor.subject.has_permission(_MAY_PLAN),
@@ -186,12 +186,12 @@ def cancel_plan_on_page(
 
 
 def _get_plan(transactions: TransactionSource, tenant_id: str, plan_id: str) -> dict[str, Any]:
-    """Returns a plan. A fleet is stored as one, and has no page."""
     with transactions.open_reader() as session:
-        plan = stored.get_plan(session, tenant_id, plan_id)
-    if plan["kind"] != CONFIGURATION:
-        raise PlanNotFound
-    return plan
+        return stored.get_plan(session, tenant_id, plan_id)
+
+
+def _describe(plan: dict[str, Any], catalog: CatalogView) -> dict[str, Any]:
+    return describe_fleet(plan) if plan["kind"] == FLEET else describe_plan(plan, catalog)
 
 
 def _render_plan(
@@ -202,19 +202,50 @@ def _render_plan(
     is_reloading: bool = False,
     problem: Problem | None = None,
 ) -> str:
-    question, subject = plan["question"], visitor.subject
+    subject = visitor.subject
     may_plan, may_quote = (subject.has_permission(needed) for needed in (_MAY_PLAN, _MAY_QUOTE))
+    if plan["kind"] == FLEET:
+        own = _list_fleet_values(plan, catalog)
+    else:
+        own = _list_plan_values(plan, catalog, may_plan=may_plan, may_quote=may_quote)
     return render_template(
         "plans/pages/plan.html",
+        **own,
         visitor=visitor,
-        plan=describe_plan(plan, catalog),
-        facts=list_facts(question, catalog),
-        again=build_address(question, catalog) if may_plan else None,
-        parts=build_parts(plan, catalog, may_quote=may_quote) if "answer" in plan else None,
-        body=json.dumps(question, indent=1, ensure_ascii=False),
+        plan=_describe(plan, catalog),
         is_reloading=is_reloading,
         reload_seconds=RELOAD_SECONDS,
         may_plan=may_plan,
         may_quote=may_quote,
         problem=problem,
     )
+
+
+def _list_plan_values(
+    plan: dict[str, Any], catalog: CatalogView, *, may_plan: bool, may_quote: bool
+) -> dict[str, Any]:
+    question = plan["question"]
+    return {
+        "facts": list_facts(question, catalog),
+        "again": build_address(question, catalog) if may_plan else None,
+        "parts": build_parts(plan, catalog, may_quote=may_quote) if "answer" in plan else None,
+        "answer": "plans/pages/answer.html",
+        "operation": "/v1/plans",
+        "body": _write_question(question),
+    }
+
+
+def _list_fleet_values(plan: dict[str, Any], catalog: CatalogView) -> dict[str, Any]:
+    question = plan["fleet_question"]
+    return {
+        "facts": list_fleet_facts(question, catalog),
+        "again": None,  # no form has the fields of a fleet
+        "parts": build_schedule(plan, catalog) if "fleet_answer" in plan else None,
+        "answer": "plans/pages/schedule.html",
+        "operation": "/v1/plans:fleet",
+        "body": _write_question(question),
+    }
+
+
+def _write_question(question: dict[str, Any]) -> str:
+    return json.dumps(question, indent=1, ensure_ascii=False)
