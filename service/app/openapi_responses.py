@@ -114,6 +114,7 @@ _HEADERS = {
 _MORE_HEADERS = {
     401: ["WWW-Authenticate"],
     403: ["WWW-Authenticate"],
+    409: ["Retry-After"],
     429: ["Retry-After"],
     503: ["Retry-After"],
 }

@@ -89,7 +89,7 @@ DECIDES_NOTHING: Final[Mapping[str, str]] = {
     ),
     "audit_events": "is the chain, which is verified first",
     "audit_heads": "is the end of the chain, which is sealed and verified with it",
-    "idempotency_keys": "is an answer that is given again within a day; the write behind it is recorded",
+    "idempotency_keys": "is an answer that is given again within a day; a write behind it is recorded",
     "installation": "is the fingerprint of the secret, which every start compares with the secret itself",
 }
 """Tables that no verification reads, with the reason."""

@@ -173,6 +173,21 @@ class Writes:
             kept = idempotency.find_answer(session, key, idempotency.digest_json([call.path, sent]))
         return None if kept is None else _build_replay(kept)
 
+    def keep_answer(self, call: WriteContext, sent: object, body: bytes) -> Response:
+        """Answers a request that changes nothing, so that its key repeats the answer. Records no event.
+
+        Returns the earlier answer if an equal request was answered meanwhile.
+        """
+        answer, key = StoredAnswer(200, {}, body), _build_key(call)
+        if key is None:
+            return _build_response(answer)
+        with self._running.lock_key(key), self._database.open_writer() as session:
+            kept = idempotency.begin_request(session, key, idempotency.digest_json([call.path, sent]))
+            if kept:
+                return _build_replay(kept)
+            idempotency.store_answer(session, key, answer)
+        return _build_response(answer)
+
     def record(self, session: Writer, call: WriteContext, change: WriteOutcome) -> None:
         """Appends the events of a write to the chain of its tenant."""
         for other in change.also:
@@ -289,7 +304,17 @@ class WriteRequest:
 
     async def replayed(self, sent: object) -> Response | None:
         """Returns the earlier answer to the write, or None."""
-        return await run_in_threadpool(self.transactions.writes.replayed, self.call, _plain(sent))
+        if not self.call.idempotency_key:
+            return None
+        find = self.transactions.writes.replayed
+        return await run_in_threadpool(lambda: find(self.call, _plain(sent)))
+
+    async def keep_answer(self, sent: object, body: bytes) -> Response:
+        """Answers without a write. Under a key the answer is kept, or an earlier one is given again."""
+        if not self.call.idempotency_key:
+            return _build_response(StoredAnswer(200, {}, body))
+        keep = self.transactions.writes.keep_answer
+        return await run_in_threadpool(lambda: keep(self.call, _plain(sent), body))
 
     async def run_prepared(
         self,

@@ -16,6 +16,6 @@ class PlanEnded(Conflict):
 
 
 class TooManyPlans(Conflict):
-    """The tenant has reached its limit of running searches."""
+    """The tenant has reached its limit of running searches. Wait until one ends, or cancel one."""
 
     code, title = "TOO_MANY_PLANS", "Too many searches of this tenant are running"

@@ -9,6 +9,7 @@ from service.evidence.snapshot import Snapshots, get_requested_snapshot
 from service.kit.http.pages import NEWEST_FIRST
 from service.kit.http.web import (
     LOCATED,
+    InlineSeconds,
     OffloadedInlineSearch,
     OffloadedSearch,
     OffloadedWork,
@@ -96,15 +97,17 @@ async def plan_fleet(
     request: Request,
     write: Write,
     aside: OffloadedWork,
-    soon: OffloadedInlineSearch,
-    late: OffloadedSearch,
+    searching: OffloadedSearch,
+    soon_seconds: InlineSeconds,
     question: FleetPlanRequest,
 ) -> Response:
     """Plans several workloads over pools of devices and a budget: place, devices and time of each.
 
     A fleet that is not answered within a second runs in the background (202), if the caller has the scope
     `plans:write`: get the plan at `Location` until its `state` is no longer `running`. Only such a fleet is
-    stored. A caller without that scope gets the answer within five seconds, or 503.
+    stored. A caller without that scope gets the answer within five seconds, or 503, and an Idempotency-Key
+    has no effect. A tenant that has as many searches as may run gets it within five seconds, or 409
+    `TOO_MANY_PLANS`.
     """
     catalog = await get_requested_snapshot(request)
-    return await creation.plan_fleet(write, catalog, aside, (soon, late), question)
+    return await creation.plan_fleet(write, catalog, aside, searching, question, soon_seconds=soon_seconds)

@@ -30,6 +30,8 @@ KEPT: Final = timedelta(days=90)
 """Retention of a plan after it has ended."""
 MOST_RUNNING: Final = 20
 """Most running searches of one tenant."""
+_FULL_RETRY: Final = {"Retry-After": "10"}
+"""Headers of a refusal because as many searches run: most end within seconds."""
 MOST_BEGINNINGS: Final = 5
 """Most starts of one search. A further change of the catalog fails it."""
 _SUMMARY_CHARACTERS: Final = 500
@@ -49,8 +51,8 @@ class RunningPlan(NamedTuple, Generic[_Question]):
 
 def create_plan(session: Writer, tenant_id: str, prepared: PreparedSearch) -> WriteOutcome:
     """Stores a plan with its answer, or with the jobs of its search."""
-    if prepared.answer is None and repository.count_running(session, tenant_id) >= MOST_RUNNING:
-        raise TooManyPlans
+    if prepared.answer is None:
+        check_place(session, tenant_id)
     row = build_draft(tenant_id, prepared)
     if prepared.answer is None:
         _begin_search(session, row, prepared)
@@ -61,6 +63,12 @@ def create_plan(session: Writer, tenant_id: str, prepared: PreparedSearch) -> Wr
     status = 202 if prepared.answer is None else 200
     headers = {"Location": f"/v1/{path}"}
     return WriteOutcome(resource=path, status=status, body=shown, headers=headers, after=shown)
+
+
+def check_place(session: Reader | Writer, tenant_id: str) -> None:
+    """Raises :class:`TooManyPlans` if the tenant has no place for another search in the background."""
+    if repository.count_running(session, tenant_id) >= MOST_RUNNING:
+        raise TooManyPlans(headers=_FULL_RETRY)
 
 
 def build_draft(tenant_id: str, prepared: PreparedSearch) -> PlanRow:

@@ -1,9 +1,11 @@
 """A fleet that is not answered soon is searched in the background, like a plan, to the same answer."""
 
+import asyncio
 import json
 from math import inf
-from threading import Event
+from threading import Barrier, Event, get_ident
 
+import httpx
 import pytest
 from pydantic_core import to_json
 from sqlalchemy import select, update
@@ -11,15 +13,21 @@ from sqlalchemy import select, update
 from service.app.background.plans import FLEET_SCHEDULING, FLEET_SEARCHING, RANKING, SEARCHING
 from service.app.backup import restore_backup, write_backup
 from service.app.examples import EXAMPLES
+from service.audit.service import WriteContext, Writes
 from service.estimates.service import answer_question
 from service.kit.clock import now
+from service.kit.database.engine import Database
+from service.kit.http import long_work
+from service.kit.http.idempotency import IdempotencyKeyRow
 from service.kit.http.web import offloading
 from service.kit.jobs.tables import DEAD, DONE, WAITING, JobRow
+from service.kit.security.principals import LOCAL
 from service.plans import creation, service, stored
 from service.plans.fleet import estimate_fleet, split_fleet
+from service.plans.service import prepare_fleet
 from service.plans.tables import PlanRow
 from service.schemas.fleet_plans import FleetPlanRequest
-from tests.applications import bearing
+from tests.applications import KEYRING, bearing
 from tests.asking import usd
 from tests.faults.harness import rows
 from tests.plans.searches import count_jobs, count_pieces
@@ -36,6 +44,7 @@ QUESTION = fleet(
     starts_at="2026-12-29T23:59:59.25Z",
     budget=usd("100000"),
 )
+ONCE = {"Idempotency-Key": "monday"}
 PIECES = 8
 """Those of four workloads on two pools; of two equal ones, one is searched."""
 
@@ -182,14 +191,79 @@ def test_a_search_whose_job_was_given_up_fails(client, database):
     assert search(database) == 0
 
 
-def test_fleets_and_plans_share_the_limit_of_a_tenant(client, monkeypatch):
+def test_plans_are_refused_where_as_many_fleets_run(client, monkeypatch):
     monkeypatch.setattr(stored, "MOST_RUNNING", 1)
     begun(client)
-    refused = asked(client)
-    assert (refused.status_code, refused.json()["code"]) == (409, "TOO_MANY_PLANS")
     monkeypatch.setattr(service, "MOST_CANDIDATES_AT_ONCE", 0)
     refused = client.post("/v1/plans", EXAMPLES["create_plan"])
     assert (refused.status_code, refused.json()["code"]) == (409, "TOO_MANY_PLANS")
+    assert refused.headers["retry-after"] == "10"
+
+
+class TestWithoutAPlace:
+    """As many searches of the tenant run as may: a fleet is answered while its caller waits, or refused."""
+
+    @pytest.fixture(autouse=True)
+    def _full(self, monkeypatch):
+        monkeypatch.setattr(stored, "MOST_RUNNING", 0)
+
+    def test_a_fleet_that_takes_over_a_second_keeps_its_turn(self, client, database, monkeypatch):
+        searches = []
+        go_on = Event()
+        real_search, real_check = creation.estimate_fleet, stored.check_place
+
+        def search(*given):
+            searches.append(given)
+            assert go_on.wait(60)
+            return real_search(*given)
+
+        def check(*given):
+            go_on.set()
+            real_check(*given)
+
+        monkeypatch.setattr(creation, "estimate_fleet", search)
+        monkeypatch.setattr(stored, "check_place", check)
+        answered = client.post("/v1/plans:fleet", QUESTION, headers=ONCE)
+        assert answered.status_code == 200, answered.text
+        assert answered.json() == expected(client)
+        assert len(searches) == 1  # what was searched before is not lost
+        assert rows(database, select(PlanRow.id)) == []
+        again = client.post("/v1/plans:fleet", QUESTION, headers=ONCE)
+        assert (again.headers["idempotency-replayed"], again.content) == ("true", answered.content)
+
+    def test_one_that_takes_longer_than_its_caller_waits_is_refused(self, client, database, monkeypatch):
+        monkeypatch.setattr(client.app.state.work_queues["searches"], "_seconds", 0.3)
+        refused = asked(client)
+        assert (refused.status_code, refused.json()["code"]) == (409, "TOO_MANY_PLANS")
+        assert refused.headers["retry-after"] == "10"
+        assert rows(database, select(PlanRow.id)) == []
+
+    def test_one_behind_a_full_queue_is_shed(self, client, monkeypatch):
+        monkeypatch.setattr(client.app.state.work_queues["searches"]._waiting, "_most_of_a_tenant", 0)
+        refused = client.post("/v1/plans:fleet", QUESTION)
+        assert (refused.status_code, refused.json()["code"]) == (503, "BUSY")
+        assert refused.headers["retry-after"] == "1"
+
+    def test_the_last_place_may_go_to_another_meanwhile(self, client, monkeypatch):
+        """Two fleets see one place, and one has it."""
+        monkeypatch.setattr(client.app.state.work_queues["searches"], "_seconds", 0.5)
+        monkeypatch.setattr(stored, "check_place", _once(lambda *_: None, stored.check_place))
+        refused = asked(client)
+        assert (refused.status_code, refused.json()["code"]) == (409, "TOO_MANY_PLANS")
+
+    def test_a_question_without_an_answer_is_refused_at_its_field(self, client):
+        response = client.post("/v1/plans:fleet", fleet(run("a"), run("a")))
+        assert (response.status_code, response.json()["errors"][0]["code"]) == (422, "NAME_TWICE")
+
+
+def _once(first, then):
+    """A function that is ``first`` when it is called first, and ``then`` afterwards."""
+    turns = iter([first])
+
+    def call(*given):
+        return next(turns, then)(*given)
+
+    return call
 
 
 def test_a_workload_that_no_pool_has_the_devices_for_needs_no_search(client, database):
@@ -207,11 +281,110 @@ def test_a_question_without_an_answer_is_refused_at_its_field(client):
 
 
 def test_a_request_that_is_sent_again_is_one_plan(client, database):
-    once = {"headers": {"Idempotency-Key": "monday"}}
-    first, second = asked(client, **once), asked(client, **once)
+    first, second = asked(client, headers=ONCE), asked(client, headers=ONCE)
     assert (first.status_code, second.status_code) == (202, 202)
     assert first.json() == second.json()
     assert jobs(database) == {WAITING: PIECES}
+
+
+class TestSentAgain:
+    """A fleet that is answered while its caller waits, under an Idempotency-Key."""
+
+    @pytest.fixture(autouse=True)
+    def _soon(self, monkeypatch):
+        monkeypatch.setattr(offloading, "_INLINE_SHARE", 1.0)
+
+    def test_the_first_answer_is_given_again_without_a_search(self, client, database, monkeypatch):
+        first = client.post("/v1/plans:fleet", QUESTION, headers=ONCE)
+        assert first.json() == expected(client)
+        assert "idempotency-replayed" not in first.headers
+        monkeypatch.setattr(creation, "estimate_fleet", _never)
+        again = client.post("/v1/plans:fleet", QUESTION, headers=ONCE)
+        assert (again.status_code, again.content) == (200, first.content)
+        assert again.headers["idempotency-replayed"] == "true"
+        assert rows(database, select(PlanRow.id)) == []
+        assert "plan_fleet" not in [
+            event["operation"] for event in client.get("/v1/audit-events").json()["items"]
+        ]
+
+    def test_another_question_under_the_key_is_refused(self, client):
+        client.post("/v1/plans:fleet", QUESTION, headers=ONCE)
+        other = client.post("/v1/plans:fleet", {**QUESTION, "goal": "earliest"}, headers=ONCE)
+        assert (other.status_code, other.json()["code"]) == (422, "IDEMPOTENCY_KEY_REUSED")
+
+    def test_of_two_at_once_both_have_the_answer_of_the_first(self, client, monkeypatch):
+        """Both are searched; the catalog changes between them, so that one cannot pass for the other."""
+        begin, real = Barrier(2), creation.estimate_fleet
+
+        def search_together(*given):
+            begin.wait(60)
+            return {**real(*given), "currency_code": f"{get_ident()}"}
+
+        monkeypatch.setattr(long_work, "MOST_AT_ONCE_OF_A_TENANT", 2)
+        monkeypatch.setattr(creation, "estimate_fleet", search_together)
+
+        async def ask_both():
+            transport = httpx.ASGITransport(app=client.app, raise_app_exceptions=False)
+            async with httpx.AsyncClient(transport=transport, base_url="http://test") as http:
+                asking = [http.post("/v1/plans:fleet", json=QUESTION, headers=ONCE) for _ in range(2)]
+                return await asyncio.gather(*asking)
+
+        answers = client._runner.run(ask_both())
+        kept = client.post("/v1/plans:fleet", QUESTION, headers=ONCE)
+        given = [each for each in answers if each.status_code == 200]
+        assert given
+        assert {each.content for each in given} == {kept.content}
+        refused = [each.json()["code"] for each in answers if each.status_code != 200]
+        assert set(refused) <= {"IDEMPOTENCY_KEY_IN_USE"}
+
+    def test_a_plan_that_was_stored_meanwhile_is_the_answer(self, client, monkeypatch):
+        """An equal request in another process was not answered soon, and is stored before this one."""
+        made, real = [], creation.estimate_fleet
+
+        def search(*given):
+            monkeypatch.setattr(creation, "estimate_fleet", real)
+            made.append(_stored_elsewhere(client))
+            return real(*given)
+
+        monkeypatch.setattr(creation, "estimate_fleet", search)
+        answered = client.post("/v1/plans:fleet", QUESTION, headers=ONCE)
+        assert (answered.status_code, answered.json()["id"]) == (202, made[0])
+        assert answered.headers["idempotency-replayed"] == "true"
+        assert answered.headers["location"] == f"/v1/plans/{made[0]}"
+
+    def test_a_dry_run_leaves_the_key_free(self, client):
+        dry = client.post("/v1/plans:fleet", QUESTION, headers=ONCE, params={"validate_only": "true"})
+        assert dry.status_code == 200
+        other = client.post("/v1/plans:fleet", {**QUESTION, "goal": "earliest"}, headers=ONCE)
+        assert (other.status_code, "idempotency-replayed" in other.headers) == (200, False)
+
+    def test_who_may_only_read_leaves_no_answer_behind(self, callers, database):
+        reader = {**bearing(callers.key("plans:read")), **ONCE}
+        for goal in ("cheapest", "earliest"):
+            answered = callers.client.post("/v1/plans:fleet", {**QUESTION, "goal": goal}, headers=reader)
+            assert answered.status_code == 200
+        assert rows(database, select(IdempotencyKeyRow.operation)) == []
+
+    def test_without_a_key_no_database_is_asked(self, client, monkeypatch):
+        for name in ("open_reader", "open_writer"):
+            monkeypatch.setattr(Database, name, _never)
+        assert client.post("/v1/plans:fleet", QUESTION).status_code == 200
+
+
+def _never(*_):
+    raise AssertionError
+
+
+def _stored_elsewhere(client):
+    """An equal request with the key, as another process stores it; the id of its plan."""
+    state = client.app.state
+    call = WriteContext(LOCAL, "plan_fleet", "/v1/plans:fleet", "r", ONCE["Idempotency-Key"])
+    prepared = answer_question(prepare_fleet, parsed(), catalog_of(client))
+    sent = parsed().model_dump(mode="json")
+    made = Writes(state.database, KEYRING).run(
+        call, sent, lambda session: stored.create_plan(session, LOCAL.tenant_id, prepared)
+    )
+    return json.loads(made.body)["id"]
 
 
 def test_a_dry_run_stores_nothing(client, database):

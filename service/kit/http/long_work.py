@@ -87,6 +87,11 @@ class LongWork:
         for reason in ("busy", "out_of_time"):
             LONG_WORK_REFUSED.labels(name, reason)
 
+    @property
+    def seconds(self) -> float:
+        """Time that a caller waits for an answer."""
+        return self._seconds
+
     async def run(self, scope: Scope, receive: Receive, do: Callable[[], T], *, share: float = 1.0) -> T:
         """Runs ``do`` and returns its result; refuses it if too much waits or if it takes too long.
 

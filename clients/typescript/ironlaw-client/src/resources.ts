@@ -1184,8 +1184,9 @@ export class Plans extends Resource {
      *
      * A fleet that is not answered within a second runs in the background (202), if the caller has the
      * scope `plans:write`: get the plan at `Location` until its `state` is no longer `running`. Only such
-     * a fleet is stored. A caller without that scope gets the answer within five seconds, or 503. Needs
-     * the scope `plans:read`.
+     * a fleet is stored. A caller without that scope gets the answer within five seconds, or 503, and an
+     * Idempotency-Key has no effect. A tenant that has as many searches as may run gets it within five
+     * seconds, or 409 `TOO_MANY_PLANS`. Needs the scope `plans:read`.
      */
     fleet(request: t.FleetPlanRequest, options: Deciding & Estimating & { validate_only?: boolean } = {}): Promise<t.FleetPlan | t.Plan> {
         return this.ask({ method: 'POST', path: '/v1/plans:fleet', body: request, query: { validate_only: options.validate_only }, idempotency_key: options.idempotency_key ?? crypto.randomUUID(), is_estimate: true, catalog_revision: options.catalog_revision });

@@ -9,6 +9,7 @@ from service.kit.http.web.direct_routes import DirectRoutes
 from service.kit.http.web.offloading import (
     BODY_BYTES,
     LARGE_BODY_BYTES,
+    InlineSeconds,
     OffloadedInlineSearch,
     OffloadedLargeWork,
     OffloadedSearch,
@@ -33,6 +34,7 @@ __all__ = [
     "LARGE_BODY_BYTES",
     "LOCATED",
     "DirectRoutes",
+    "InlineSeconds",
     "JsonRoute",
     "OffloadedInlineSearch",
     "OffloadedLargeWork",

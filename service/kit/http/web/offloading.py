@@ -53,6 +53,15 @@ OffloadedInlineSearch = Annotated[
     WorkOffloader, _depend_on(lambda request: bind_queue(request, SEARCHES, _INLINE_SHARE))
 ]
 """Runs a search that goes on in the background if it is not answered soon."""
+
+
+async def _get_inline_seconds(request: Request) -> float:
+    searches: LongWork = request.app.state.work_queues[SEARCHES]
+    return _INLINE_SHARE * searches.seconds
+
+
+InlineSeconds = Annotated[float, Depends(_get_inline_seconds)]
+"""Time after which a search goes on in the background if it may."""
 OffloadedVerification = Annotated[
     WorkOffloader, _depend_on(lambda request: bind_queue(request, VERIFICATIONS))
 ]

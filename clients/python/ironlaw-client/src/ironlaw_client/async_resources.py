@@ -2543,8 +2543,9 @@ class AsyncPlans(AsyncResource):
 
         A fleet that is not answered within a second runs in the background (202), if the caller has the
         scope `plans:write`: get the plan at `Location` until its `state` is no longer `running`. Only such
-        a fleet is stored. A caller without that scope gets the answer within five seconds, or 503. Needs
-        the scope `plans:read`.
+        a fleet is stored. A caller without that scope gets the answer within five seconds, or 503, and an
+        Idempotency-Key has no effect. A tenant that has as many searches as may run gets it within five
+        seconds, or 409 `TOO_MANY_PLANS`. Needs the scope `plans:read`.
         """
         return await self._ask(
             Call(

@@ -2537,8 +2537,9 @@ class Plans(Resource):
 
         A fleet that is not answered within a second runs in the background (202), if the caller has the
         scope `plans:write`: get the plan at `Location` until its `state` is no longer `running`. Only such
-        a fleet is stored. A caller without that scope gets the answer within five seconds, or 503. Needs
-        the scope `plans:read`.
+        a fleet is stored. A caller without that scope gets the answer within five seconds, or 503, and an
+        Idempotency-Key has no effect. A tenant that has as many searches as may run gets it within five
+        seconds, or 409 `TOO_MANY_PLANS`. Needs the scope `plans:read`.
         """
         return self._ask(
             Call(
