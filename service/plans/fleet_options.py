@@ -16,6 +16,7 @@ from service.planning.errors import PlanningError
 from service.planning.notes import AnswerNotes
 from service.planning.scheduling.schedule import TaskMode
 from service.plans.defaults import drop_default_levels, select_within_levels
+from service.plans.fleet_prices import price_outcome, read_candidate
 from service.plans.pricing import CandidatePricer, PricedCandidate
 from service.plans.runs import RunCache
 from service.plans.search import merge_outcomes, search_space, split_search
@@ -236,14 +237,15 @@ class FleetRequestReader:
         )
 
     def search_piece(self, piece: SearchPiece) -> SearchOutcome:
-        """Returns the outcome of a piece. Only the search that it belongs to is prepared."""
+        """Returns the outcome of a piece with its prices. Only the search that it belongs to is prepared."""
         place, pool, part = (piece.part[name] for name in ("workload", "pool", "part"))
         devices = self.pools[pool]
         prepared = self._prepare_search(place, devices, self._list_counts(place, pool))
         if prepared is None:
             raise ValueError("a piece belongs to a search")
         with self._relocate_errors(place, devices):
-            return search_space(prepared.space, SearchPiece(piece.candidates, part))
+            found = search_space(prepared.space, SearchPiece(piece.candidates, part))
+            return price_outcome(prepared.space, found)
 
     def take_outcomes(self, outcomes: Iterable[SearchOutcome]) -> None:
         """Takes the outcomes of all pieces, in their order, so that they are not searched again."""
@@ -295,6 +297,7 @@ class FleetRequestReader:
             asked = self._build_question(place, devices, counts)
             key = asked.model_dump_json()
             if key not in self._searches:
+                self._check_room(place)
                 space = build_space(asked, self.catalog)
                 found = _CountedSearch(key, place, devices, space, split_search(space))
                 self._spend_candidates(place, sum(piece.candidates for piece in found.pieces))
@@ -325,7 +328,7 @@ class FleetRequestReader:
         candidates = list[PricedCandidate]()
         for kept in outcome.kept:
             check_cancelled()  # pricing takes as long as the search
-            candidates.append(pricer.price_start(space.supplies[0], kept))
+            candidates.append(read_candidate(pricer, kept))
         found = [one for one in candidates if one.seconds is not None and self._is_priced(one)]
         modes = (self._build_mode(one, space, place, pool) for one in found)
         options = tuple(FleetOption(mode, one, space, runs) for mode, one in zip(modes, found, strict=True))
@@ -385,11 +388,20 @@ class FleetRequestReader:
         cost = Decimal(0) if candidate.cost is None else candidate.cost
         return TaskMode(pool, count_taken_devices(count, self.pools[pool]), seconds, cost)
 
+    def _check_room(self, place: int) -> None:
+        """Refuses a search that exceeds the limit however small it is, before it is prepared."""
+        if self.left < LEAST_CANDIDATES:
+            raise _build_refusal(place)
+
     def _spend_candidates(self, place: int, candidates: int) -> None:
         self.left -= max(candidates, LEAST_CANDIDATES)
         if self.left < 0:
-            detail = f"the fleet has more than {MOST_CANDIDATES} configurations: vary less, or name pools"
-            raise TooManyError("SEARCH_TOO_LARGE", f"/workloads/{place}", detail)
+            raise _build_refusal(place)
+
+
+def _build_refusal(place: int) -> TooManyError:
+    detail = f"the fleet has more than {MOST_CANDIDATES} configurations: vary less, or name pools"
+    return TooManyError("SEARCH_TOO_LARGE", f"/workloads/{place}", detail)
 
 
 def count_taken_devices(count: int, pool: FleetPool) -> int:

@@ -114,7 +114,7 @@ class KeptConfiguration(NamedTuple):
     checkpoints and failures, for serving the time of a request. ``watts`` is the mean draw of a device, if
     known. For a service, ``accelerator_count`` is the number of devices that it takes, and
     ``lasting_seconds`` the length of its horizon; ``keeps_levels`` is false if it misses service levels that
-    the plan fills.
+    the plan fills. ``price`` is the one that a piece of a fleet has found, as JSON.
     """
 
     cluster: int
@@ -125,6 +125,7 @@ class KeptConfiguration(NamedTuple):
     accelerator_count: int | None = None
     lasting_seconds: float | None = None
     keeps_levels: bool = True
+    price: Mapping[str, Any] | None = None
 
 
 class SearchOutcome(NamedTuple):

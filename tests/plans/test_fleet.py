@@ -206,6 +206,20 @@ def test_remedies_that_are_too_many_to_look_at_are_a_gap(monkeypatch):
     assert [each["change"] for each in answer["unplaced"][0]["remedies"]] == ["deadline"]
 
 
+def test_searches_beyond_the_limit_are_not_prepared(monkeypatch):
+    """Preparing the searches of remedies took most of the time of a fleet in which nothing fits."""
+    prepared, build_space = [], fleet_options.build_space
+    late = {"finish_by": "2026-12-30T00:01:00Z"}
+    workloads = [run(name, tokens, **late) for name, tokens in (("a", 10**12), ("b", 10**13), ("c", 10**14))]
+    monkeypatch.setattr(fleet_options, "MOST_CANDIDATES", 4 * fleet_options.LEAST_CANDIDATES)
+    monkeypatch.setattr(
+        fleet_options, "build_space", lambda *given: prepared.append(given) or build_space(*given)
+    )
+    answer = plan(fleet(*workloads))
+    assert [each["pointer"] for each in answer["gaps"]] == ["/unplaced/1/remedies", "/unplaced/2/remedies"]
+    assert len(prepared) == 4
+
+
 def test_a_later_deadline_lets_a_long_run_end_and_not_a_second_before():
     long = run("long", 100_000_000_000, finish_by="2027-01-02T00:00:00Z")
     answer = plan(fleet(long))

@@ -22,8 +22,10 @@ from service.kit.http.idempotency import IdempotencyKeyRow
 from service.kit.http.web import offloading
 from service.kit.jobs.tables import DEAD, DONE, WAITING, JobRow
 from service.kit.security.principals import LOCAL
+from service.planning.errors import PlanningError
 from service.plans import creation, service, stored
 from service.plans.fleet import estimate_fleet, split_fleet
+from service.plans.pricing import CandidatePricer
 from service.plans.service import prepare_fleet
 from service.plans.tables import PlanRow
 from service.schemas.fleet_plans import FleetPlanRequest
@@ -127,6 +129,59 @@ def test_a_fleet_that_takes_longer_is_searched_piece_by_piece_to_the_same_answer
     assert (jobs(database), count_pieces(database)) == ({DONE: PIECES + 1}, 0)
     (listed,) = client.get("/v1/plans?goal=cheapest").json()["items"]
     assert listed == {name: value for name, value in plan.items() if not name.startswith("fleet_")}
+
+
+class TestPrices:
+    """Every piece prices what it keeps, so that the last job has little to do."""
+
+    PLACED = fleet(run("a"), SERVICE, rented=[CLOUD])
+    PATIENT = {
+        **SERVICE,
+        "name": "patient",
+        "workload": {**SERVICE["workload"], "input_tokens": 60_000, "request_rate_per_second": 0.02},
+        "model": {"source": "catalog", "id": "llama-3.1-70b"},
+        "serving": {},
+    }
+    """No device here reads 60,000 tokens of a 70B model within the default levels."""
+    del PATIENT["workload"]["service_levels"]
+
+    def test_the_last_job_prices_nothing_again(self, client, database, monkeypatch):
+        place = begun(client, self.PLACED)
+        do_all(database, FLEET_SEARCHING)
+        with monkeypatch.context() as patch:
+            patch.setattr(CandidatePricer, "price_start", _never)
+            assert do_all(database, FLEET_SCHEDULING) == 1
+        assert client.get(place).json()["fleet_answer"] == expected(client, self.PLACED)
+
+    def test_what_a_piece_cannot_price_is_left_to_the_last_job(self, client, database, monkeypatch):
+        place = begun(client, self.PLACED)
+        with monkeypatch.context() as patch:
+            patch.setattr(CandidatePricer, "price_start", _refuse)
+            do_all(database, FLEET_SEARCHING)
+        do_all(database, FLEET_SCHEDULING)
+        assert client.get(place).json()["fleet_answer"] == expected(client, self.PLACED)
+
+    @pytest.mark.parametrize("goal", ["cheapest", "earliest"])
+    def test_levels_that_nothing_keeps_are_dropped_in_the_pieces_too(self, client, database, goal):
+        question = fleet(self.PATIENT, run("a"), rented=[CLOUD], goal=goal)
+        place = begun(client, question)
+        search(database)
+        answer = client.get(place).json()["fleet_answer"]
+        assert "DEFAULT_LEVELS_MISSED" in [each["code"] for each in answer["warnings"]]
+        assert answer == expected(client, question)
+
+    def test_an_unknown_price_stays_unknown(self, client, database):
+        bare = {"name": "bare", "cluster": CLOUD["cluster"]}
+        question = fleet(run("a"), owned=[bare], goal="earliest")
+        place = begun(client, question)
+        search(database)
+        answer = client.get(place).json()["fleet_answer"]
+        assert "cost" not in answer["assignments"][0]["row"]
+        assert answer == expected(client, question)
+
+
+def _refuse(*_):
+    raise PlanningError("NOT_MODELLED", "/model", "the model has no price")
 
 
 def test_a_search_goes_on_where_it_is_restored(client, database, databases, tmp_path):
