@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
-from sqlalchemy import String, and_, cast, delete, func, insert, or_, select, update
+from sqlalchemy import String, Text, and_, cast, delete, func, insert, or_, select, update
 from sqlalchemy.orm import Session, undefer
 
 from service.kit.clock import now
@@ -41,12 +41,9 @@ def list_page(
     goals: Collection[str],
     after: PageCursor | None,
     limit: int,
-    is_whole: bool = False,
 ) -> Sequence[PlanRow]:
-    """Returns plans of a tenant, the newest first, with question and answer if ``is_whole``."""
+    """Returns plans of a tenant, the newest first, without question and answer."""
     statement = select(PlanRow).where(PlanRow.tenant_id == tenant_id)
-    if is_whole:
-        statement = statement.options(undefer(PlanRow.question), undefer(PlanRow.answer))
     if states:
         statement = statement.where(PlanRow.state.in_(states))
     if goals:
@@ -57,6 +54,17 @@ def list_page(
         statement = statement.where(or_(PlanRow.created_at < created_at, earlier))
     ordered = statement.order_by(PlanRow.created_at.desc(), PlanRow.id.desc())
     return session.scalars(ordered.limit(limit)).all()
+
+
+def load_short_plans(session: Reader, tenant_id: str, plan_ids: Collection[str], most: int) -> set[str]:
+    """Loads question and answer of those plans where both have ``most`` characters at most.
+
+    Returns their ids.
+    """
+    size = func.length(cast(PlanRow.question, Text)) + func.coalesce(func.length(PlanRow.answer), 0)
+    short = select(PlanRow).where(PlanRow.tenant_id == tenant_id, PlanRow.id.in_(plan_ids), size <= most)
+    whole = short.options(undefer(PlanRow.question), undefer(PlanRow.answer))
+    return {row.id for row in session.scalars(whole)}
 
 
 def count_running(session: Session, tenant_id: str) -> int:

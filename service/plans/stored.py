@@ -5,7 +5,7 @@ killed.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 from uuid import uuid4
@@ -273,6 +273,12 @@ def to_detail(row: PlanRow) -> dict[str, Any]:
     prefix = "fleet_" if row.kind == FLEET else ""
     shown = {**to_summary(row), f"{prefix}question": row.question}
     return shown if row.answer is None else {**shown, f"{prefix}answer": from_json(row.answer)}
+
+
+def list_details(session: Reader, tenant_id: str, rows: Sequence[PlanRow], most: int) -> list[dict[str, Any]]:
+    """Returns the representations of plans, with question and answer of those that are short."""
+    short = repository.load_short_plans(session, tenant_id, [row.id for row in rows], most)
+    return [to_detail(row) if row.id in short else to_summary(row) for row in rows]
 
 
 _MEMBERS: Final = ("id", "state", "kind", "goal", "created_at", "finished_at", "error_code", "error_summary")

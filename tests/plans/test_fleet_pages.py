@@ -4,6 +4,7 @@ import html
 import json
 import re
 from functools import cache
+from pathlib import Path
 
 import pytest
 from pydantic_core import from_json, to_json
@@ -17,6 +18,7 @@ from service.plans.fleet import estimate_fleet
 from service.plans.jobs import PlanToRank
 from service.plans.pages import router as pages
 from service.plans.pages.fleet import build_schedule
+from service.plans.repository import load_short_plans
 from service.plans.service import prepare_fleet
 from service.schemas.fleet_plans import FleetPlanRequest
 from tests.applications import attach
@@ -30,6 +32,7 @@ from tests.plans.test_pages import store as store_plan
 from tests.quotes.reading import Page
 from tests.working import do_all
 
+CONFIGURATION = Path(__file__).parents[1] / "data/configs/meta-llama--Meta-Llama-3.1-8B.json"
 SMALL = {**CLOUD, "name": "corner", "cluster": {**CLOUD["cluster"], "accelerator_count": 8}}
 CROWDED = fleet(
     run("first", 20_000_000_000),
@@ -100,6 +103,23 @@ class TestList:
         assert heading_of(page) == "Fleet of one workload: schedule it on hall, for the lowest cost"
         assert "Placed workloads" not in Page(page).tables
         assert "0 of 1" in page
+
+    def test_a_question_of_many_bytes_is_listed_and_not_read(self, grace, database):
+        """A model by its configuration may have megabytes, of which an answer has three copies a row."""
+        config = json.loads(CONFIGURATION.read_text(encoding="utf-8"))
+        model = {"source": "huggingface_config", "config": {**config, "remarks": "x" * 2**18}}
+        plan = store(database, fleet({**run("a"), "model": model}, {**run("b"), "model": model}))
+        long_plan = store_plan(database, {**TRAINING, "model": model})
+        short = store_plan(database, TRAINING)
+        with database.open_reader() as session:
+            named = [long_plan, plan, short]
+            assert load_short_plans(session, "default", named, pages._MOST_LISTED_CHARACTERS) == {short}
+        seen = grace.get("/plans").text
+        assert PLAN_ID.findall(seen) == [short, long_plan, plan]
+        assert seen.count("A long question") == 2
+        assert "Schedule a fleet, for the lowest cost." in seen
+        assert "Find a configuration, for the lowest cost." in seen
+        assert "Fleet of 2 workloads" in grace.get(f"/plans/{plan}").text
 
     def test_many_pools_are_counted(self, grace, database):
         pools = [{**SMALL, "name": f"room {number}"} for number in range(4)]

@@ -8,6 +8,7 @@ from service.kit.http.html import format_moment, format_money
 from service.kit.locales import format_count
 from service.kit.reports.numbers import TIMES, format_number
 from service.plans.pages.figures import get_figure, is_training
+from service.plans.tables import FLEET
 from service.plans.words import (
     GOALS,
     PURCHASE_OPTIONS,
@@ -52,6 +53,23 @@ def describe_plan(plan: Mapping[str, Any], catalog: CatalogView) -> dict[str, An
         "nothing": "" if rows else "Nothing keeps the limits",
         "best": _describe_best(rows[0], catalog) if rows else "",
         "headline": _format_headline(question, rows[0]) if rows else "",
+    }
+
+
+def describe_long_plan(plan: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns a plan without its question, which is too long for a list, with its progress and its price."""
+    progress, cost = plan["progress"], plan.get("best_cost")
+    candidates = progress["candidates"]
+    return {
+        **plan,
+        "title": "A long question",
+        "work": "schedule a fleet" if plan["kind"] == FLEET else "find a configuration",
+        "goal": GOALS.get(plan["goal"], "the earliest ends"),
+        "last_step": "",
+        "done_share": progress["candidates_decided"] / candidates if candidates else 0.0,
+        "nothing": "",
+        "best": format_money(**cost) if cost else "",
+        "headline": "",
     }
 
 

@@ -24,7 +24,7 @@ from service.plans.pages.answer import build_parts
 from service.plans.pages.fields import AT_FIRST, FIELD_NAMES, NUMBER_FIELDS
 from service.plans.pages.fleet import build_schedule, describe_fleet, list_fleet_facts
 from service.plans.pages.form import FormRefusal, build_key, read_form, refuse_form, render_form
-from service.plans.pages.listing import describe_plan, list_facts
+from service.plans.pages.listing import describe_long_plan, describe_plan, list_facts
 from service.plans.pages.question import MOST_QUERY_CHARACTERS, build_address, convert_handed_count
 from service.plans.schemas import PlanId
 from service.plans.tables import FLEET, RUNNING
@@ -33,6 +33,8 @@ from service.resolve.catalog import CatalogView
 RELOAD_SECONDS: Final = 5
 """Time after which the page of a running search is loaded again."""
 _LISTED: Final = 24
+_MOST_LISTED_CHARACTERS: Final = 2**19
+"""Longest question with its answer that the list reads. They hold models, of which a body has 8 MB."""
 _MAY_PLAN: Final = build_permission("plans", "write")
 _MAY_QUOTE: Final = build_permission("quotes", "write")
 
@@ -89,9 +91,8 @@ def plans_page(
             goals=(),
             after=page.after,
             limit=page.limit,
-            is_whole=True,
         )
-        found = page.to_response([stored.to_detail(row) for row in rows])
+        found = page.to_response(stored.list_details(session, read.tenant_id, rows, _MOST_LISTED_CHARACTERS))
     shown = render_template(
         "plans/pages/plans.html",
         visitor=visitor,
@@ -191,6 +192,8 @@ def _get_plan(transactions: TransactionSource, tenant_id: str, plan_id: str) -> 
 
 
 def _describe(plan: dict[str, Any], catalog: CatalogView) -> dict[str, Any]:
+    if not plan.keys() & {"question", "fleet_question"}:
+        return describe_long_plan(plan)
     return describe_fleet(plan) if plan["kind"] == FLEET else describe_plan(plan, catalog)
 
 
