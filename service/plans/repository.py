@@ -12,6 +12,8 @@ from service.kit.database.engine import Reader, Writer
 from service.kit.jobs.tables import CANCELLED, DEAD, JobRow
 from service.plans.tables import RUNNING, PlanPieceRow, PlanRow
 
+_SEARCHES = 0x1A0C
+"""Class of the advisory locks that serialize the creation of searches of a tenant."""
 PageCursor = tuple[datetime, str]
 """Time and id of the row before a page."""
 
@@ -65,6 +67,12 @@ def load_short_plans(session: Reader, tenant_id: str, plan_ids: Collection[str],
     short = select(PlanRow).where(PlanRow.tenant_id == tenant_id, PlanRow.id.in_(plan_ids), size <= most)
     whole = short.options(undefer(PlanRow.question), undefer(PlanRow.answer))
     return {row.id for row in session.scalars(whole)}
+
+
+def lock_searches(session: Writer, tenant_id: str) -> None:
+    """Holds the number of searches of a tenant until the transaction ends. SQLite has one writer anyway."""
+    if session.get_bind().dialect.name == "postgresql":
+        session.execute(select(func.pg_advisory_xact_lock(_SEARCHES, func.hashtext(tenant_id))))
 
 
 def count_running(session: Session, tenant_id: str) -> int:

@@ -52,6 +52,7 @@ class RunningPlan(NamedTuple, Generic[_Question]):
 def create_plan(session: Writer, tenant_id: str, prepared: PreparedSearch) -> WriteOutcome:
     """Stores a plan with its answer, or with the jobs of its search."""
     if prepared.answer is None:
+        repository.lock_searches(session, tenant_id)
         check_place(session, tenant_id)
     row = build_draft(tenant_id, prepared)
     if prepared.answer is None:

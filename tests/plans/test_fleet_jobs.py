@@ -1,9 +1,11 @@
 """A fleet that is not answered soon is searched in the background, like a plan, to the same answer."""
 
 import asyncio
+import contextlib
 import json
+from concurrent.futures import ThreadPoolExecutor
 from math import inf
-from threading import Barrier, Event, get_ident
+from threading import Barrier, BrokenBarrierError, Event, get_ident
 
 import httpx
 import pytest
@@ -23,7 +25,8 @@ from service.kit.http.web import offloading
 from service.kit.jobs.tables import DEAD, DONE, WAITING, JobRow
 from service.kit.security.principals import LOCAL
 from service.planning.errors import PlanningError
-from service.plans import creation, service, stored
+from service.plans import creation, repository, service, stored
+from service.plans.errors import TooManyPlans
 from service.plans.fleet import estimate_fleet, split_fleet
 from service.plans.pricing import CandidatePricer
 from service.plans.service import prepare_fleet
@@ -253,6 +256,31 @@ def test_plans_are_refused_where_as_many_fleets_run(client, monkeypatch):
     refused = client.post("/v1/plans", EXAMPLES["create_plan"])
     assert (refused.status_code, refused.json()["code"]) == (409, "TOO_MANY_PLANS")
     assert refused.headers["retry-after"] == "10"
+
+
+def test_two_at_once_do_not_both_get_the_last_place(client, database, monkeypatch):
+    """Each would count before the other is stored."""
+    monkeypatch.setattr(stored, "MOST_RUNNING", 1)
+    prepared = answer_question(prepare_fleet, parsed(), catalog_of(client))
+    counted, count_running = Barrier(2), repository.count_running
+
+    def count(*given):
+        found = count_running(*given)
+        with contextlib.suppress(BrokenBarrierError):
+            counted.wait(1)
+        return found
+
+    def begin(_):
+        try:
+            with database.open_writer() as session:
+                stored.create_plan(session, "default", prepared)
+        except TooManyPlans:
+            return "refused"
+        return "stored"
+
+    monkeypatch.setattr(repository, "count_running", count)
+    with ThreadPoolExecutor(2) as pool:
+        assert sorted(pool.map(begin, range(2))) == ["refused", "stored"]
 
 
 class TestWithoutAPlace:
