@@ -147,7 +147,7 @@ def _named(uri: str, name: str) -> str:
 
 def _speak_alike(known: Database, other: Database) -> None:
     """Statements are compiled once for all databases of a kind: a fifth of the time of their tests."""
-    for engine in (other.engine, other._reading):
+    for engine in (other.engine, other._reading, other._writing):
         engine.dialect = known.engine.dialect
         engine._compiled_cache = known.engine._compiled_cache
 
