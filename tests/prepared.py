@@ -7,9 +7,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
 from service.app.storage import upgrade_schema
 from service.kit.database.engine import Database
 from tests.forked import DIRECTORY
+
+ON_SQLITE = pytest.mark.parametrize("databases", ["sqlite"], indirect=True)
+"""Of what no database could answer differently: refusals of a body, rules in Python, pages, exports."""
 
 
 @contextmanager

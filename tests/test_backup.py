@@ -17,6 +17,7 @@ from service.app.backup import BackupRefused, _open_snapshot, restore_backup, wr
 from service.app.storage import SchemaMismatch, migrate_database, upgrade_schema
 from service.kit.database.engine import Base, Database, Json, UtcDateTime
 from tests.forked import Process
+from tests.prepared import ON_SQLITE
 from tests.waiting import until
 
 HARD = '''
@@ -155,7 +156,7 @@ def test_a_backup_restores_on_either_engine(hard, target, file):
     assert "0 rows changed" in migrate_database(target)
 
 
-@pytest.mark.parametrize("databases", ["sqlite"], indirect=True)
+@ON_SQLITE
 def test_what_is_restored_counts_on(hard, target, file):
     write_backup(hard, file)
     restore_backup(target, file)
@@ -263,6 +264,7 @@ def refused(databases, file, saying):
 
 
 @pytest.mark.parametrize("share", [0.0, 0.01, 0.5, 0.9, 0.999])
+@ON_SQLITE
 def test_a_truncated_file_is_refused(databases, kept, share):
     os.truncate(kept, int(kept.stat().st_size * share))
     refused(databases, kept, "is damaged")
@@ -282,12 +284,14 @@ def test_a_truncated_file_is_refused(databases, kept, share):
         "UPDATE alembic_version SET version_num = '0000'",
     ],
 )
+@ON_SQLITE
 def test_an_edited_file_is_refused(databases, kept, statement):
     with closing(sqlite3.connect(kept)) as connection, connection:
         connection.execute(statement)
     refused(databases, kept, "is damaged: its contents differ")
 
 
+@ON_SQLITE
 def test_a_flipped_bit_is_refused(databases, kept):
     content = bytearray(kept.read_bytes())
     at = content.index(b"H100")
@@ -297,6 +301,7 @@ def test_a_flipped_bit_is_refused(databases, kept):
 
 
 @pytest.mark.parametrize("content", [b"", b"no database" * 1000])
+@ON_SQLITE
 def test_a_file_that_is_no_backup_is_refused(databases, file, content):
     refused(databases, file, "is not a file")
     file.write_bytes(content)
@@ -345,6 +350,7 @@ def test_a_backup_of_an_older_version_restores_into_a_newer_one(databases, kept,
     assert rows(target) == {**before, "a_values": [], "z_values": []}
 
 
+@ON_SQLITE
 def test_a_backup_of_a_later_version_is_refused(hard, databases, file, monkeypatch):
     write_backup(hard, file)
     monkeypatch.undo()

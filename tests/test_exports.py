@@ -15,6 +15,7 @@ from service.kit.http.csv_tables import neutralize_text, render_csv
 from tests.benchmarks.measured_nodes import MeasuredNodes
 from tests.budgets.bills import bill, imported, row
 from tests.budgets.test_budgets import budget
+from tests.prepared import ON_SQLITE
 from tests.quotes.asking import RENTED, quoted
 
 SERVICE = Path(__file__).resolve().parent.parent / "service"
@@ -73,6 +74,7 @@ def test_every_table_of_the_api_is_tried(app):
 
 
 @pytest.mark.parametrize("operation", EXPORTS)
+@ON_SQLITE
 def test_what_others_wrote_is_not_computed(client, database, operation):
     answer = EXPORTS[operation](client, database, operation)
     assert answer.status_code == 200, answer.text
@@ -83,6 +85,7 @@ def test_what_others_wrote_is_not_computed(client, database, operation):
     assert all(float(cell) < 0 for cell in cells if cell.startswith("-"))
 
 
+@ON_SQLITE
 def test_numbers_below_zero_stay_numbers(client, database):
     answer = exported_results(client, database, "")
     assert "-12.5" in answer.text.split(",")

@@ -11,6 +11,7 @@ from service.kit.http.html import prefers_page
 from tests.applications import TENANT, attach, store_quote
 from tests.browsing import LOOPBACK, NARROW, overflow, served, violations
 from tests.conftest import Client
+from tests.prepared import ON_SQLITE
 
 BROWSER = {"accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"}
 
@@ -36,6 +37,7 @@ def test_a_page_is_for_those_who_name_one(accepted, is_page):
     assert prefers_page(accepted) is is_page
 
 
+@ON_SQLITE
 def test_a_browser_gets_the_landing_page(reader):
     answer = reader.get("/", headers=BROWSER)
     assert answer.status_code == 200
@@ -46,6 +48,7 @@ def test_a_browser_gets_the_landing_page(reader):
     assert (again.status_code, again.content) == (304, b"")
 
 
+@ON_SQLITE
 def test_a_program_gets_the_same_links_as_json(reader):
     answer = reader.get("/")
     assert answer.headers["content-type"] == "application/json"
@@ -56,6 +59,7 @@ def test_a_program_gets_the_same_links_as_json(reader):
         assert link.keys() == {"rel", "href", "title", "description"}
 
 
+@ON_SQLITE
 def test_every_link_leads_to_something(reader):
     """A part of a page that is linked is there."""
     for link in reader.get("/").json()["links"]:
@@ -66,6 +70,7 @@ def test_every_link_leads_to_something(reader):
         assert not part or f'id="{part}"' in answer.text, link
 
 
+@ON_SQLITE
 def test_the_guide_is_linked_where_it_is_built(reader, tmp_path):
     from service.app.application import create_app  # noqa: PLC0415
     from tests.applications import OPEN  # noqa: PLC0415
@@ -79,6 +84,7 @@ def test_the_guide_is_linked_where_it_is_built(reader, tmp_path):
     client.close()
 
 
+@ON_SQLITE
 def test_its_command_asks_the_reference_question(reader):
     page = reader.get("/", headers=BROWSER).text
     command = re.search(r'id="command">(.*?)</pre>', page, re.DOTALL)[1]
@@ -92,7 +98,7 @@ def test_its_command_asks_the_reference_question(reader):
     assert reader.post("/v1/estimates/utility-bill", question).status_code == 200
 
 
-@pytest.mark.parametrize("databases", ["sqlite"], indirect=True)
+@ON_SQLITE
 def test_it_tells_nothing_of_a_tenant(app, database):
     attach(app, database, TENANT)
     client = Client(app)
@@ -103,7 +109,7 @@ def test_it_tells_nothing_of_a_tenant(app, database):
     client.close()
 
 
-@pytest.mark.parametrize("databases", ["sqlite"], indirect=True)
+@ON_SQLITE
 class TestInABrowser:
     pytestmark = LOOPBACK
 

@@ -43,6 +43,7 @@ from service.resolve.length import (
 )
 from service.schemas.frontier import ThroughputFrontierRequest
 from tests.asking import shipped
+from tests.prepared import ON_SQLITE
 from tests.serving import serving
 
 LOOPBACK = [pytest.mark.enable_socket, pytest.mark.allow_hosts(["127.0.0.1"])]
@@ -177,6 +178,7 @@ def threads(monkeypatch):
     return Threads()
 
 
+@ON_SQLITE
 class TestWhereTheyAreAnswered:
     @pytest.mark.parametrize("operation", ESTIMATES)
     def test_short_ones_on_the_loop_and_batches_beside_it(self, reader, threads, operation):
@@ -223,7 +225,6 @@ class TestWhereTheyAreAnswered:
             (("/v1/actuals:import", "import_actuals"), SEARCHES, (actuals, "parse_bill")),
         ],
     )
-    @pytest.mark.parametrize("databases", ["sqlite"], indirect=True)
     def test_whatever_takes_long_beside_it(self, client, threads, asked, queue, watched):
         client.post("/v1/cost-centers", EXAMPLES["create_cost_center"])  # the quote's
         threads.watch(*watched)
@@ -245,7 +246,6 @@ class TestWhereTheyAreAnswered:
         ],
     )
     @pytest.mark.parametrize("is_large", [True, False])
-    @pytest.mark.parametrize("databases", ["sqlite"], indirect=True)
     def test_large_writes_beside_it(self, client, threads, written, example, is_large):
         """Eight prices of 10,000 models side by side took 10 s, however long their callers waited."""
         module, name, url = written
@@ -290,7 +290,7 @@ class TestWhereTheyAreAnswered:
         assert threads.queue() == SEARCHES
 
 
-@pytest.mark.parametrize("databases", ["sqlite"], indirect=True)
+@ON_SQLITE
 def test_small_questions_and_probes_do_not_wait(reader, monkeypatch):
     began, go_on = threading.Semaphore(0), threading.Event()
     question = EXAMPLES["estimate_throughput_frontier"]
@@ -321,6 +321,7 @@ def test_small_questions_and_probes_do_not_wait(reader, monkeypatch):
     asyncio.run(scene())
 
 
+@ON_SQLITE
 def test_what_takes_too_long_is_answered_with_a_problem(reader, monkeypatch):
     go_on = threading.Event()
     monkeypatch.setattr(frontier, "estimate_frontier", lambda *_: go_on.wait(PATIENCE))
@@ -333,6 +334,7 @@ def test_what_takes_too_long_is_answered_with_a_problem(reader, monkeypatch):
     assert refused.json()["code"] == "OUT_OF_TIME"
 
 
+@ON_SQLITE
 def test_they_are_counted(reader):
     found = reader.get("/metrics").text
     for queue in (QUESTIONS, SEARCHES):

@@ -38,6 +38,7 @@ from service.evidence.snapshot import SnapshotStore
 from service.kit.database.engine import SECRET
 from service.kit.security.principals import Principal, PrincipalKind
 from tests.applications import KEYRING, bearing
+from tests.prepared import ON_SQLITE
 from tests.serving import run
 
 MARKER = "Marker-4f1c"
@@ -168,6 +169,7 @@ class TestExport:
         assert list(tmp_path.iterdir()) == []
 
     @pytest.mark.parametrize("tenant_id", ["shipped", "system", "unknown"])
+    @ON_SQLITE
     def test_who_is_no_tenant(self, operating, tmp_path, tenant_id):
         with pytest.raises(TenantNotFound):
             operating.export_tenant(tenant_id, tmp_path / "file")
@@ -235,6 +237,7 @@ class TestRedaction:
         assert faults(operating)["leaving"] == "SUBJECT_REMOVED"
 
     @pytest.mark.parametrize("tenant_id", ["shipped", "system", "unknown"])
+    @ON_SQLITE
     def test_who_is_no_tenant(self, database, operating, tenant_id):
         before = rows_of(database, tenant_id)
         with pytest.raises(TenantNotFound):
@@ -257,7 +260,7 @@ class TestRedaction:
         assert other.get_current("leaving") is other.get_current("nobody")
 
 
-@pytest.mark.parametrize("databases", ["sqlite"], indirect=True)
+@ON_SQLITE
 @pytest.mark.parametrize("tenant_id", ["shipped", "system", "default"])
 def test_reserved_ids(database, operating, tenant_id):
     with database.open_writer() as session, pytest.raises(TenantExists):

@@ -2,13 +2,8 @@
 
 from uuid import uuid4
 
-import pytest
-
 from service.approvals.tables import ApprovalRow
 from service.kit.clock import now
-
-ON_SQLITE = pytest.mark.parametrize("databases", ["sqlite"], indirect=True)
-"""Of what no database could answer differently."""
 
 
 def usd(amount):

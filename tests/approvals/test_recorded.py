@@ -12,8 +12,9 @@ from service.budgets.tables import BudgetRow
 from service.cost_centers.tables import CostCenterRow
 from service.kit.database.engine import Reader
 from tests.approvals.deciding import Actor, governed, policy, step
-from tests.approvals.quoting import ON_SQLITE, usd
+from tests.approvals.quoting import usd
 from tests.budgets.bills import bill, row
+from tests.prepared import ON_SQLITE
 
 TENANT = "default"
 

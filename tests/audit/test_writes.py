@@ -11,6 +11,7 @@ from service.audit.service import Writes
 from service.kit.clock import now
 from service.kit.http import idempotency
 from tests.applications import bearing
+from tests.prepared import ON_SQLITE
 
 GRID = EXAMPLES["create_grid"]
 KEY = {"Idempotency-Key": "once"}
@@ -33,6 +34,7 @@ class TestIdempotency:
             assert again.headers[name] == first.headers[name]
         assert events(client) == before
 
+    @ON_SQLITE
     def test_the_order_of_members_does_not_matter(self, client):
         client.post("/v1/grids", GRID, headers=KEY)
         turned = dict(reversed(GRID.items()))
@@ -45,10 +47,12 @@ class TestIdempotency:
         assert other.json()["errors"][0]["pointer"] == "/header/Idempotency-Key"
         assert client.get("/v1/grids/other").status_code == 404
 
+    @ON_SQLITE
     def test_a_key_belongs_to_its_operation(self, client):
         client.post("/v1/grids", GRID, headers=KEY)
         assert client.post("/v1/sites", EXAMPLES["create_site"], headers=KEY).status_code == 201
 
+    @ON_SQLITE
     def test_a_key_on_one_row_is_not_one_on_another(self, client):
         for grid in ("a", "b"):
             client.post("/v1/grids", {**GRID, "id": grid})
@@ -148,6 +152,7 @@ class TestValidateOnly:
         done = client.post("/v1/grids?validate_only=false", GRID).json()
         assert {**tried.json(), "created_at": ""} == {**done, "created_at": ""}
 
+    @ON_SQLITE
     def test_every_check_is_made(self, client):
         client.post("/v1/grids", GRID)
         location = f"/v1/grids/{GRID['id']}"
@@ -168,6 +173,7 @@ class TestValidateOnly:
         assert "idempotency-replayed" not in client.post("/v1/grids", GRID, headers=KEY).headers
 
     @pytest.mark.parametrize("value", ["1", "yes", "on", "", "TRUE"])
+    @ON_SQLITE
     def test_only_true_and_false_are_taken(self, client, value):
         refused = client.post(f"/v1/grids?validate_only={value}", GRID)
         assert refused.json()["errors"][0]["pointer"] == "/query/validate_only"

@@ -13,6 +13,7 @@ from service.kit.clock import now
 from service.kit.security.principals import Principal, PrincipalKind
 from tests.applications import KEYRING, bearing
 from tests.approvals.reading import Reader
+from tests.prepared import ON_SQLITE
 
 
 @pytest.fixture
@@ -90,6 +91,7 @@ def test_only_asked_nothing_ends(callers, admin, ada):
 
 
 @pytest.mark.parametrize("scope", ["sessions:read", "api-keys:write"])
+@ON_SQLITE
 def test_it_takes_the_scope(callers, ada, scope):
     assert end(callers, bearing(callers.key(scope))).status_code == 403
     assert reads(ada)

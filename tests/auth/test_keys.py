@@ -22,6 +22,7 @@ from service.kit.security.credentials import (
     parse_id,
 )
 from tests.applications import KEYRING, bearing
+from tests.prepared import ON_SQLITE
 
 
 def status(callers, credential):
@@ -88,6 +89,7 @@ class TestLife:
         assert status(callers, secret) == 401
 
     @pytest.mark.parametrize("expires_at", ["2001-01-01T00:00:00Z", "2026-11-20T00:00:00Z"])
+    @ON_SQLITE
     def test_a_key_that_never_works_is_not_made(self, callers, admin, expires_at):
         body = {"name": "late", "scopes": ["api-keys:read"], "expires_at": expires_at}
         refused = callers.client.post("/v1/api-keys", body, headers=admin)
@@ -96,6 +98,7 @@ class TestLife:
     @pytest.mark.parametrize(
         "expires_at", ["9999-12-31T23:59:59-14:00", "0001-01-01T00:00:00+14:00", "2030-01-01T00:00:00", 1]
     )
+    @ON_SQLITE
     def test_times_beyond_reason_are_refused(self, callers, admin, expires_at):
         body = {"name": "odd", "scopes": ["api-keys:read"], "expires_at": expires_at}
         refused = callers.client.post("/v1/api-keys", body, headers=admin)
@@ -128,6 +131,7 @@ class TestScopes:
             if status_code == 403:
                 assert answer.json()["errors"][0]["pointer"] == f"/scopes/{len(scopes) - 1}"
 
+    @ON_SQLITE
     def test_everything_does_not_reach_what_is_the_operators(self, callers, admin):
         assert callers.client.get("/v1/tenants", headers=admin).status_code == 403
         assert callers.client.get("/metrics", headers=admin).status_code == 403
@@ -159,10 +163,12 @@ class TestScopes:
         assert shipped.status_code == 404
 
     @pytest.mark.parametrize("scopes", [{}, {"scopes": []}])
+    @ON_SQLITE
     def test_a_key_without_scopes_opens_nothing_and_is_not_made(self, callers, admin, scopes):
         refused = callers.client.post("/v1/api-keys", {"name": "rack 7", **scopes}, headers=admin)
         assert (refused.status_code, refused.json()["errors"][0]["pointer"]) == (422, "/scopes")
 
+    @ON_SQLITE
     def test_a_node_comes_in_by_enrolment_only(self, callers, admin):
         node = {"name": "rack 7", "kind": "node", "scopes": ["leases:claim"]}
         refused = callers.client.post("/v1/api-keys", node, headers=admin)
@@ -233,7 +239,7 @@ class TestManyProcesses:
         assert [one for one in seen if "SELECT" in one and "set_config" not in one] == seen[-1:]
 
 
-@pytest.mark.parametrize("databases", ["sqlite"], indirect=True)
+@ON_SQLITE
 @pytest.mark.parametrize(
     "header",
     [
@@ -256,6 +262,7 @@ def test_what_is_no_credential_is_refused_and_not_repeated(callers, header):
     assert "ironlaw_" not in refused.text
 
 
+@ON_SQLITE
 def test_a_mistyped_key_is_told_from_a_wrong_one(callers):
     key = callers.key("*:*")
     mistyped = callers.client.get("/v1/models", headers=bearing(key[:-1] + ("a" if key[-1] != "a" else "b")))
@@ -264,6 +271,7 @@ def test_a_mistyped_key_is_told_from_a_wrong_one(callers):
     assert "mistyped" not in wrong.json()["detail"]
 
 
+@ON_SQLITE
 def test_two_credentials_are_none(callers):
     key = callers.key("*:*")
     headers = [("Authorization", f"Bearer {key}")] * 2
@@ -272,6 +280,7 @@ def test_two_credentials_are_none(callers):
     assert callers.client.request("GET", "/v1/models", headers=httpx.Headers(headers)).status_code == 401
 
 
+@ON_SQLITE
 def test_in_open_mode_everybody_is_local(client):
     made = client.post("/v1/grids", json.loads(json.dumps(_grid())), headers=bearing("nonsense"))
     assert made.status_code == 201

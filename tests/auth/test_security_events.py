@@ -9,6 +9,7 @@ from tests.applications import bearing
 from tests.approvals.deciding import Actor
 from tests.auth.issuing import private_key, signed
 from tests.auth.test_persons import ANN, MAIL, Holder, people, provider, settings
+from tests.prepared import ON_SQLITE
 
 __all__ = ["people", "provider", "settings"]  # fixtures
 
@@ -104,7 +105,7 @@ def test_it_reaches_every_tenant_that_it_may_concern(people, provider, ann):
     assert reads() == 401
 
 
-@pytest.mark.parametrize("databases", ["sqlite"], indirect=True)
+@ON_SQLITE
 @pytest.mark.parametrize(
     "wrong",
     [
@@ -129,6 +130,7 @@ def test_what_is_not_the_issuers_word_for_us_is_refused(people, provider, ann, w
     assert opens(ann) == [200]
 
 
+@ON_SQLITE
 def test_an_access_token_is_no_event(people, ann):
     assert push(people, ann.secret).status_code == 400
     assert push(people, "no token").status_code == 400
@@ -142,11 +144,13 @@ def test_other_events_are_taken_and_change_nothing(people, provider, ann, key):
     assert opens(ann, key) == [200, 200]
 
 
+@ON_SQLITE
 def test_other_bodies_are_refused(people):
     answer = people.client.post("/login/events", {"token": "x"})
     assert answer.status_code == 415
 
 
+@ON_SQLITE
 def test_without_an_issuer_there_is_nothing_to_say(callers):
     answer = callers.client.request("POST", "/login/events", content="x", headers=PUSHED)
     assert (answer.status_code, answer.json()["code"]) == (404, "NO_ISSUER")

@@ -8,6 +8,7 @@ from service.app.examples import EXAMPLES
 from tests.applications import TENANT, Callers, attach, bearing
 from tests.auth.issuing import Provider, on_loopback
 from tests.conftest import Client
+from tests.prepared import ON_SQLITE
 
 pytestmark = [pytest.mark.enable_socket, pytest.mark.allow_hosts(["127.0.0.1"])]
 
@@ -54,6 +55,7 @@ def test_a_token_sees_its_tenant_alone(people, provider):
 
 
 @pytest.mark.parametrize("tenant", ["shipped", "nobody", "system"])
+@ON_SQLITE
 def test_a_tenant_that_is_not_here_is_refused(people, provider, tenant):
     assert status(people, provider.token(scope="*:*", tenant=tenant)) == 401
 
@@ -66,6 +68,7 @@ def test_a_disabled_tenant_is_refused(people, provider):
     assert status(people, token) == 401
 
 
+@ON_SQLITE
 def test_no_token_is_the_operators(people, provider):
     token = provider.token(scope="*:* tenants:* tenants:read metrics:read", tenant="default")
     assert status(people, token, "/v1/tenants") == 403

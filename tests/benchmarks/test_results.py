@@ -21,6 +21,7 @@ from tests.benchmarks.conftest import QUOTA, refusal
 from tests.benchmarks.records import COPY, GEMM, POWER, SUITE, uuid
 from tests.clocks import Clock, unset
 from tests.nodes.fleet import settle
+from tests.prepared import ON_SQLITE
 
 
 @pytest.fixture
@@ -63,6 +64,7 @@ class TestKept:
         assert answer.json()["content_sha256"] == digest
         assert BenchmarkResultReport.model_validate_json(json.dumps(answer.json()["record"])) == result
 
+    @ON_SQLITE
     def test_what_the_samples_say_is_computed_here(self, nodes, lease):
         """Middle of three samples of 4 executions each: 12 ms, so 2 * 512**3 * 4 / 0.012."""
         result = nodes.reported(
@@ -77,12 +79,14 @@ class TestKept:
         assert found["hardware"] == "Xeon of the tests"
         assert "conflicts_with" not in found
 
+    @ON_SQLITE
     def test_a_failure_is_a_result_without_a_figure(self, nodes, lease):
         failure = {"reason": "TIMEOUT", "error_output": "killed\n"}
         found = shown(nodes, nodes.reported(1, "a", lease, status="timeout", failure=failure))
         assert (found["status"], found["reason"], found["is_counted"]) == ("timeout", "TIMEOUT", False)
         assert not {"figure", "summary"} & found.keys()
 
+    @ON_SQLITE
     def test_an_inventory_that_never_came_leaves_the_hardware_unknown(self, nodes, lease):
         result = nodes.reported(1, "a", lease, inventory_sha256="9" * 64)
         assert not {"hardware", "hardware_sha256"} & shown(nodes, result).keys()
@@ -117,6 +121,7 @@ class TestSentAgain:
         inner=st.integers(1, 1000),
         indent=st.integers(0, 4),
     )
+    @ON_SQLITE
     def test_whatever_was_measured(self, nodes, lease, samples, inner, indent):
         before = len(rows(nodes))
         result = nodes.measured(before + 1, "a", lease, samples=samples, inner_iterations=inner)
@@ -142,6 +147,7 @@ class TestSentAgain:
         assert refusal(nodes.put("a", other)) == (422, "RESULT_DIFFERS", [])
         assert shown(nodes, result)["record"] == json.loads(result.to_json())
 
+    @ON_SQLITE
     def test_other_spaces_are_other_content(self, nodes, lease):
         result = nodes.reported(1, "a", lease)
         spaced = nodes.put("a", result, content=result.to_json() + b"\n")
@@ -185,6 +191,7 @@ class TestConflicts:
         assert (figure["repeats"], figure["value"]) == (1, pytest.approx(2 * 512**3 / 0.01))
 
     @pytest.mark.parametrize("other", [{"repeat": 2}, {"benchmark": COPY}])
+    @ON_SQLITE
     def test_another_place_is_none(self, nodes, lease, other):
         nodes.reported(1, "a", lease)
         assert "conflicts_with" not in shown(nodes, nodes.reported(2, "a", lease, **other))
@@ -269,6 +276,7 @@ class TestLeases:
         assert (standing_of(nodes, first), standing_of(nodes, second)) == (("late", False), ("current", True))
 
 
+@ON_SQLITE
 class TestRefused:
     def test_of_another_node(self, nodes, lease):
         nodes.node("b")
@@ -283,7 +291,6 @@ class TestRefused:
         answer = nodes.call("PUT", url, by="a", content=content, headers=headers)
         assert refusal(answer) == (422, "NOT_AS_ASKED", ["/result_id"])
 
-    @pytest.mark.parametrize("databases", ["sqlite"], indirect=True)
     @pytest.mark.parametrize(
         ("members", "pointers"),
         [
@@ -330,7 +337,6 @@ class TestRefused:
         assert refusal(answer) == (400, "DIGEST_MISMATCH", ["/header/Content-Digest"])
         assert rows(nodes) == []
 
-    @pytest.mark.parametrize("databases", ["sqlite"], indirect=True)
     @pytest.mark.parametrize("digest", ["", "sha-256=:AAAA:", "md5=:AAAA:", "sha-512=:AAAA:"])
     def test_another_digest_than_sha_256(self, nodes, lease, digest):
         answer = nodes.put("a", nodes.measured(1, "a", lease), **{"content-digest": digest})
@@ -358,15 +364,16 @@ class TestRefused:
         too_many = json.dumps({"content": [[]] * MOST_RESULT_VALUES}).encode()
         assert refusal(nodes.put("a", result, content=too_many)) == (413, "PAYLOAD_TOO_LARGE", [])
 
-    def test_the_limits_are_documented(self):
-        told = report_benchmark_result.__doc__
-        assert f"{MOST_RESULT_VALUES:,} members and elements" in told
-        assert f"{MOST_RESULT_BYTES // 2**20} MiB" in told
-
     def test_from_anybody_but_a_node(self, nodes, lease):
         result = nodes.measured(1, "a", lease)
         assert refusal(nodes.put("operator", result))[:2] == (403, "NOT_A_NODE")
         assert refusal(nodes.complete("operator", lease))[:2] == (403, "NOT_A_NODE")
+
+
+def test_the_limits_are_documented():
+    told = report_benchmark_result.__doc__
+    assert f"{MOST_RESULT_VALUES:,} members and elements" in told
+    assert f"{MOST_RESULT_BYTES // 2**20} MiB" in told
 
 
 class TestRuns:
@@ -425,12 +432,14 @@ class TestQuota:
         clock.move(seconds=int(refused.headers["retry-after"]))
         assert nodes.put("a", third).status_code == 200
 
+    @ON_SQLITE
     def test_so_many_bytes(self, nodes, lease):
         one, other = nodes.measured(1, "a", lease), nodes.measured(2, "a", lease, repeat=2)
         self.allow(nodes, result_bytes=len(one.to_json()) + len(other.to_json()) - 1)
         assert nodes.put("a", one).status_code == 200
         assert refusal(nodes.put("a", other))[:2] == (429, "NODE_QUOTA_SPENT")
 
+    @ON_SQLITE
     def test_what_is_refused_does_not_count(self, nodes, lease):
         self.allow(nodes, results=1)
         for _ in range(3):
@@ -463,6 +472,7 @@ class TestQuota:
             kept = [receipt for receipt in pool.map(keep, results) if receipt]
         assert len(kept) == len(rows(nodes)) == 3
 
+    @ON_SQLITE
     def test_zero_is_any_number(self, nodes, lease):
         self.allow(nodes, results=0, result_bytes=0)
         for number in (1, 2, 3):

@@ -6,6 +6,7 @@ from service.protocol.leases import BenchmarkProgress, LeaseProgress
 from tests.benchmarks.conftest import refusal
 from tests.benchmarks.records import COPY, GEMM, POWER, SUITE
 from tests.nodes import fleet
+from tests.prepared import ON_SQLITE
 
 
 def ask(nodes, by="operator", headers=None, **body):
@@ -40,6 +41,7 @@ class TestAsked:
         assert (lease.id, lease.suite) == (run_id, SUITE)
         assert lease.seed == nodes.get(f"/v1/benchmark-runs/{run_id}")["seed"]
 
+    @ON_SQLITE
     def test_seeds_differ(self, nodes):
         assert len({ask(nodes).json()["seed"] for _ in range(5)}) == 5
 
@@ -58,6 +60,7 @@ class TestAsked:
             ({"node_id": "x"}, "/node_id"),
         ],
     )
+    @ON_SQLITE
     def test_of_something_that_is_not_there(self, nodes, body, pointer):
         nodes.node("x", tenant="other")
         answer = ask(nodes, **body)
@@ -99,6 +102,7 @@ class TestFollowed:
         assert run["progress"] == [{"benchmark": GEMM, "state": "running", "repeat": 2}]
         assert run["begun_at"]
 
+    @ON_SQLITE
     def test_figures_are_the_middle_of_the_repeats_with_their_spread(self, nodes):
         """3 repeats of 2 * 512**3 FLOP in 1, 2 and 4 ms; the copy of 2 arrays of 2**28 bytes in 100 ms."""
         nodes.node("a")
@@ -124,6 +128,7 @@ class TestFollowed:
         assert (power["metric"], power["value"], power["repeats"]) == ("watts", 71.5, 1)
         assert "relative_spread" not in power
 
+    @ON_SQLITE
     def test_of_accelerators_that_measured_at_once_the_slowest_is_the_figure(self, nodes):
         """Two repeats on two accelerators: 1 and 2 ms, then 4 and 3 ms; of a third one is missing."""
         nodes.node("a")
@@ -147,6 +152,7 @@ class TestFollowed:
         )
         assert gemm["repeats"] == 2
 
+    @ON_SQLITE
     def test_a_failure_says_why(self, nodes):
         nodes.node("a")
         run_id = nodes.run()
@@ -221,6 +227,7 @@ class TestListed:
         assert "figures" not in nodes.get("/v1/benchmark-runs")["items"][0]
 
 
+@ON_SQLITE
 class TestSuites:
     def test_all_of_them(self, nodes):
         page = nodes.get("/v1/benchmark-suites")

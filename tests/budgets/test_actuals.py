@@ -12,10 +12,11 @@ from service.budgets.actuals.repository import QuoteCharge
 from service.budgets.actuals.schemas import ActualsImportRequest
 from service.budgets.actuals.tables import ActualsPeriodRow
 from service.kit.clock import now
-from tests.approvals.quoting import ON_SQLITE, usd
 from tests.approvals.quoting import quoted as quote_of
+from tests.approvals.quoting import usd
 from tests.budgets.bills import COLUMNS, bill, imported, row
 from tests.budgets.test_budgets import CATALOG, budget, committed, left, told
+from tests.prepared import ON_SQLITE
 from tests.quotes.asking import OWNED, RENTED, RUN, START, quoted
 
 

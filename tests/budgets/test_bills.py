@@ -13,8 +13,8 @@ from service.budgets.money import to_decimal
 from service.formats.focus import LONGEST, read_focus, strip_apostrophe
 from service.kit.http.csv_tables import neutralize_text
 from service.schemas.tariffs import parse_day as calendar_day
-from tests.approvals.quoting import ON_SQLITE
 from tests.budgets.bills import COLUMNS, bill, imported, row
+from tests.prepared import ON_SQLITE
 
 SAMPLE = Path(__file__).parents[1] / "data" / "bills" / "focus-1.0-sample.csv"
 """Rows of the sample data set of FOCUS 1.0: times without a zone, NULL for what is absent."""

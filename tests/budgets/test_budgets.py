@@ -22,7 +22,8 @@ from service.kit.clock import now
 from service.kit.database.engine import Database
 from service.kit.jobs.events import EventRow
 from service.planning.cost.exchange import ExchangeRate, ExchangeRates
-from tests.approvals.quoting import ON_SQLITE, approval_of, quoted, usd
+from tests.approvals.quoting import approval_of, quoted, usd
+from tests.prepared import ON_SQLITE
 
 TENANT = "default"
 

@@ -13,10 +13,11 @@ from service.approvals.service import find_deviations
 from service.formats.focus import read_focus
 from service.kit.jobs.events import EventRow
 from tests.approvals.deciding import QUOTED, Actor, governed, policy, step
-from tests.approvals.quoting import ON_SQLITE, quoted, usd
+from tests.approvals.quoting import quoted, usd
 from tests.budgets.bills import bill as table
 from tests.budgets.bills import imported, row
 from tests.budgets.test_budgets import TENANT, budget, committed, released
+from tests.prepared import ON_SQLITE
 
 
 class TestFocus:

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from service.app.examples import EXAMPLES, REFERENCE_QUESTION
+from tests.prepared import ON_SQLITE
 
 DATA = Path(__file__).parents[1] / "data" / "grid"
 STARTS_AT = "2026-01-01T08:00:00Z"
@@ -79,6 +80,7 @@ def test_months_by_hours_become_an_average(client):
     assert answer["carbon"]["location_based_method"]["in_time"] is True
 
 
+@ON_SQLITE
 def test_what_cannot_be_imported_names_the_member(client):
     post = lambda **changes: error(client.post("/v1/grids:import", table(**changes)))  # noqa: E731
     assert post(code="XX") == (422, "REGION_UNKNOWN", "/code")
@@ -87,12 +89,14 @@ def test_what_cannot_be_imported_names_the_member(client):
     assert post(format="month_hour_csv") == (422, "GRID_FILE", "/content")
 
 
+@ON_SQLITE
 def test_a_series_by_an_unknown_clock_is_refused(client):
     series = {"kind": "hours_of_year", "time_zone": "Mars/Olympus", "kg_co2e_per_kwh": [0.1]}
     refused = client.post("/v1/grids", {**EXAMPLES["create_grid"], "series": series})
     assert error(refused) == (422, "TIME_ZONE_UNKNOWN", "/series/time_zone")
 
 
+@ON_SQLITE
 def test_an_accelerator_says_what_making_it_emits(client):
     own = {
         **EXAMPLES["create_accelerator"],

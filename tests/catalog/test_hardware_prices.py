@@ -6,6 +6,7 @@ from service.app.examples import EXAMPLES
 from service.catalog.shipped import list_shipped_documents
 from service.resolve.catalog import CatalogView
 from tests.asking import ask, codes, question, refusal, shipped, usd
+from tests.prepared import ON_SQLITE
 
 MODEL = {"source": "parameter_count", "parameter_count": 7_000_000_000}
 
@@ -33,12 +34,14 @@ def test_what_ships_says_whose_figure_it_is():
         ({"accelerator_id": "nothing"}, "/accelerator_id", "UNKNOWN_REFERENCE"),
     ],
 )
+@ON_SQLITE
 def test_what_contradicts_itself_is_refused(reader, members, pointer, code):
     answer = reader.post("/v1/hardware-prices", {**EXAMPLES["create_hardware_price"], **members})
     assert answer.status_code == 422
     assert [(error["pointer"], error["code"]) for error in answer.json()["errors"]] == [(pointer, code)]
 
 
+@ON_SQLITE
 def test_a_row_needs_a_price_or_a_range(reader):
     row = {name: value for name, value in EXAMPLES["create_hardware_price"].items() if "price" not in name}
     answer = reader.post("/v1/hardware-prices", row)

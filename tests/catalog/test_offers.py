@@ -7,6 +7,7 @@ from sqlalchemy import update
 
 from service.app.examples import EXAMPLES
 from service.catalog.offers.tables import OfferRow
+from tests.prepared import ON_SQLITE
 
 
 def usd(amount):
@@ -21,6 +22,7 @@ def offer(**members):
 TERM = {"term_days": 365, "upfront_per_instance": usd("87600"), "hourly_per_instance": usd("6")}
 
 
+@ON_SQLITE
 def test_parts_of_a_term_make_an_effective_price(client):
     """87,600 USD over 8,760 hours and 6 an hour are 16 for eight devices, 2 for one."""
     row = client.post("/v1/offers", offer(price_per_instance_hour=None, commitment=TERM)).json()
@@ -30,6 +32,7 @@ def test_parts_of_a_term_make_an_effective_price(client):
     assert client.get(f"/v1/offers/{row['id']}").json() == row
 
 
+@ON_SQLITE
 def test_a_price_and_a_term_of_unknown_parts(client):
     row = client.post("/v1/offers", offer(commitment={"term_days": 1095, "minimum_instances": 4})).json()
     assert row["effective_price_per_instance_hour"] == row["price_per_instance_hour"] == usd("19.92")
@@ -74,12 +77,14 @@ def test_everything_else_is_kept(client):
         ({"valid_from": "2026-12", "valid_until": "2026-11-30"}, "/valid_until", "VALIDITY_REVERSED"),
     ],
 )
+@ON_SQLITE
 def test_what_contradicts_itself_is_refused(reader, members, pointer, code):
     answer = reader.post("/v1/offers", offer(**members))
     assert answer.status_code == 422
     assert [(error["pointer"], error["code"]) for error in answer.json()["errors"]] == [(pointer, code)]
 
 
+@ON_SQLITE
 def test_a_change_may_go_from_a_price_to_its_parts(client):
     made = client.post("/v1/offers", offer())
     patch = {"price_per_instance_hour": None, "commitment": TERM}
@@ -152,12 +157,14 @@ class TestImport:
         assert (row["version"], row["aliases"], row["price_per_device_hour"]) == (3, ["cheap"], usd("2.5"))
         assert client.get(f"/v1/offers/{created[1]}").json()["version"] == 1
 
+    @ON_SQLITE
     def test_an_older_list_does_not_take_the_place_of_a_newer_price(self, client):
         sent(client, "vm,us,3,1,1,1,L4,24,False")
         told = sent(client, "vm,us,2,1,1,1,L4,24,False", as_of="2025-11").json()
         assert (told["changed"], told["created"]) == ([], [])
         assert [row["code"] for row in told["refused"]] == ["OLDER_THAN_CATALOG"]
 
+    @ON_SQLITE
     def test_a_doubtful_price_does_not_take_the_place_of_one_of_the_year_without_a_doubt(self, client):
         (row_id,) = dated(client, as_of="2026-01-01").json()["created"]
         doubtful = {"price_per_hour": "2", "commitment_note": "starting at"}
@@ -165,6 +172,7 @@ class TestImport:
         assert [row["code"] for row in told["refused"]] == ["OLDER_THAN_CATALOG"]
         assert client.get(f"/v1/offers/{row_id}").json()["price_per_device_hour"] == usd("3")
 
+    @ON_SQLITE
     def test_a_price_without_a_doubt_takes_the_place_of_a_doubtful_one_of_the_year(self, client):
         doubtful = {"price_per_hour": "2", "commitment_note": "starting at"}
         (row_id,) = dated(client, as_of="2026-11-20", **doubtful).json()["created"]
@@ -183,6 +191,7 @@ class TestImport:
         row = client.get(f"/v1/offers/{told['created'][0]}").json()
         assert (row["origin"], row["price_per_device_hour"]) == ("tenant", usd("2.5"))
 
+    @ON_SQLITE
     def test_rows_of_dated_prices_keep_their_own_dates_and_sources(self, client):
         """The longest texts that a row may have are stored too."""
         long = "x" * 500
@@ -220,6 +229,7 @@ class TestImport:
         told = client.post("/v1/offers:import?validate_only=true", IMPORT).json()
         assert client.get(f"/v1/offers/{told['created'][0]}").status_code == 404
 
+    @ON_SQLITE
     def test_terms_of_a_list(self, client):
         instance = {
             "instance_type": "p5.48xlarge",
@@ -243,6 +253,7 @@ class TestImport:
             ({"format": "xml"}, "/format", "LITERAL_ERROR"),
         ],
     )
+    @ON_SQLITE
     def test_what_is_no_list_is_refused_whole(self, reader, members, pointer, code):
         body = {name: value for name, value in {**IMPORT, **members}.items() if value is not None}
         answer = reader.post("/v1/offers:import", body)
@@ -250,6 +261,7 @@ class TestImport:
         assert [(error["pointer"], error["code"]) for error in answer.json()["errors"]] == [(pointer, code)]
 
 
+@ON_SQLITE
 def test_a_date_of_an_earlier_version_that_is_no_day_does_not_stop_an_import(client, database):
     (made,) = sent(client, "vm,us,3,1,1,1,L4,24,False").json()["created"]
     with database.open_writer() as session:

@@ -6,6 +6,7 @@ import pytest
 
 from service.app.examples import EXAMPLES
 from service.catalog.registry import RESOURCES
+from tests.prepared import ON_SQLITE
 
 PATHS = {resource.path: resource for resource in RESOURCES.values()}
 
@@ -70,6 +71,7 @@ class TestLifeOfARow:
         again = created(client, path)
         assert again.json()["version"] == 4
 
+    @ON_SQLITE
     def test_a_change_needs_the_version_it_is_based_on(self, client, path):
         address = created(client, path).headers["location"]
         patch = example(path, "update")
@@ -80,6 +82,7 @@ class TestLifeOfARow:
         assert code(client.delete(address, headers=stale)) == (412, "VERSION_CONFLICT")
         assert client.patch(address, patch, headers={"If-Match": "*"}).status_code == 200
 
+    @ON_SQLITE
     def test_null_removes_a_member_that_may_be_absent(self, client, path):
         address = client.post(f"/v1/{path}", {**example(path), "note": "to go"}).headers["location"]
         changed = client.patch(address, {"note": None}, headers={"If-Match": '"1"'})
@@ -93,6 +96,7 @@ class TestLifeOfARow:
         created(client, path)
         assert code(client.post(f"/v1/{path}", example(path))) == (409, "ROW_EXISTS")
 
+    @ON_SQLITE
     def test_what_is_unknown_is_not_found(self, reader, path):
         headers = {"If-Match": "*"}
         assert code(reader.get(f"/v1/{path}/nothing")) == (404, "ROW_NOT_FOUND")
@@ -100,6 +104,7 @@ class TestLifeOfARow:
         assert code(reader.patch(f"/v1/{path}/nothing", patch, headers=headers)) == (404, "ROW_NOT_FOUND")
         assert code(reader.delete(f"/v1/{path}/nothing", headers=headers)) == (404, "ROW_NOT_FOUND")
 
+    @ON_SQLITE
     def test_what_has_not_changed_is_not_sent_again(self, client, path):
         made = created(client, path)
         address, etag = made.headers["location"], made.headers["etag"]
@@ -128,6 +133,7 @@ class TestLifeOfARow:
                 token = page["next_page_token"]
             assert walked == expected
 
+    @ON_SQLITE
     def test_a_token_of_another_list_is_refused(self, client, path):
         created(client, path)
         token = client.get(f"/v1/{path}?page_size=1").json()["next_page_token"]
@@ -137,6 +143,7 @@ class TestLifeOfARow:
         forged = ("B" if token[0] == "A" else "A") + token[1:]
         assert code(client.get(f"/v1/{path}?page_size=1&page_token={forged}")) == (400, "BAD_REQUEST")
 
+    @ON_SQLITE
     def test_unknown_parameters_and_members_are_refused(self, reader, path):
         query = reader.get(f"/v1/{path}?colour=red")
         assert code(query) == (422, "UNPROCESSABLE")
@@ -145,6 +152,7 @@ class TestLifeOfARow:
         assert code(body) == (422, "UNPROCESSABLE")
         assert body.json()["errors"][0]["pointer"] == "/colour"
 
+    @ON_SQLITE
     def test_a_row_has_its_sources(self, reader, path):
         row = example(path)
         del row["sources"]
@@ -171,6 +179,7 @@ class TestNamesAndReferences:
             ("accelerators", "inter_node_link_id"),
         ],
     )
+    @ON_SQLITE
     def test_a_reference_must_exist(self, client, path, member):
         response = client.post(f"/v1/{path}", {**example(path), member: "nothing"})
         assert code(response) == (422, "UNPROCESSABLE")
@@ -186,6 +195,7 @@ class TestNamesAndReferences:
         assert client.post("/v1/accelerators", row).status_code == 201
         assert code(client.delete(link, headers={"If-Match": "*"})) == (409, "ROW_IN_USE")
 
+    @ON_SQLITE
     def test_two_systems_of_one_name_are_refused(self, client):
         systems = [{"name": name, "accelerators_per_node": 8} for name in ("HGX", "hgx")]
         refused = client.post("/v1/accelerators", {**example("accelerators"), "systems": systems})
@@ -202,6 +212,7 @@ class TestNamesAndReferences:
         assert client.delete("/v1/accelerators/h100-sxm", headers={"If-Match": "*"}).status_code == 204
         assert client.get("/v1/accelerators/h100-sxm").json()["origin"] == "shipped"
 
+    @ON_SQLITE
     def test_an_architecture_that_contradicts_itself_is_refused(self, client):
         model = example("models")
         model["architecture"] = {**model["architecture"], "tied": ["classifier"]}
@@ -250,15 +261,18 @@ class TestFilters:
     @pytest.mark.parametrize(
         "query", ["page_size=0", "page_size=-1", "page_size=x", "order_by=price", "min_parameter_count=nan"]
     )
+    @ON_SQLITE
     def test_bad_parameters_are_named(self, reader, query):
         response = reader.get(f"/v1/models?{query}")
         assert response.status_code == 422
         assert response.json()["errors"][0]["pointer"] == f"/query/{query.partition('=')[0]}"
 
+    @ON_SQLITE
     def test_an_overlong_page_is_cut_to_the_limit(self, reader):
         assert len(reader.get("/v1/grids?page_size=100000").json()["items"]) == 288
 
 
+@ON_SQLITE
 class TestImport:
     def test_a_published_configuration_becomes_a_model(self, client):
         response = client.post("/v1/models:import", EXAMPLES["import_model"])
@@ -322,6 +336,7 @@ class TestImport:
         assert "llama" in error["detail"]
 
 
+@ON_SQLITE
 def test_a_price_per_device_is_the_instance_over_its_accelerators(client):
     offer = created(client, "offers").json()
     assert offer["price_per_device_hour"] == {"amount": "2.49", "currency_code": "USD"}

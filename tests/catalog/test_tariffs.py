@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from service.app.examples import EXAMPLES
+from tests.prepared import ON_SQLITE
 
 RATES = Path(__file__).parents[1] / "data" / "tariffs"
 TARIFF = EXAMPLES["create_tariff"]
@@ -71,10 +72,12 @@ ALWAYS = {"name": "always", "tiers": [{"price": "1"}]}
         ((*CHARGES, 0, "price"), None, "/revisions/0/charges/0/price", "MISSING"),
     ],
 )
+@ON_SQLITE
 def test_what_contradicts_itself_is_named(reader, path, value, pointer, code):
     assert (pointer, code) in faults(reader.post("/v1/tariffs", changed(path, value)))
 
 
+@ON_SQLITE
 def test_revisions_are_in_order_of_time(reader):
     revision = {**TARIFF["revisions"][0], "effective_from": "2025-01-01"}
     body = {**TARIFF, "revisions": [*TARIFF["revisions"], revision]}
@@ -82,6 +85,7 @@ def test_revisions_are_in_order_of_time(reader):
     assert faults(answer) == [("/revisions/1/effective_from", "TARIFF_REVISIONS")]
 
 
+@ON_SQLITE
 def test_a_change_is_checked_as_the_whole_that_it_makes(client):
     made = client.post("/v1/tariffs", TARIFF)
     headers = {"If-Match": made.headers["etag"]}
@@ -107,6 +111,7 @@ def looking_far(charges):
     ]
 
 
+@ON_SQLITE
 def test_what_an_ordinary_bill_would_take_too_much_for_is_not_stored(client):
     """Whoever names the tariff would pay for it."""
     dear = changed(CHARGES, looking_far(50))
@@ -141,6 +146,7 @@ def test_lists_are_filtered(client, query, count):
     assert {row[name] for row in listed} <= {value.replace("%20", " ")}
 
 
+@ON_SQLITE
 class TestImport:
     def test_a_key_that_nothing_explains_is_refused_by_name(self, reader):
         body = {**IMPORT, "excluded_keys": []}
@@ -223,6 +229,7 @@ class TestImport:
         assert shown["urdb"]["name"] == IMPORT["name"]
 
 
+@ON_SQLITE
 class TestMarketPrices:
     FILE = Path(__file__).parents[1] / "data" / "grid" / "entsoe-a44-es-2025-10-01-15min.xml"
     BODY = {
@@ -272,6 +279,7 @@ class TestMarketPrices:
         assert faults(answer) == [("/content", "PRICE_FILE")]
 
 
+@ON_SQLITE
 class TestExport:
     def test_an_imported_rate_comes_back(self, client):
         address = client.post("/v1/tariffs:import", IMPORT).headers["location"]
@@ -312,6 +320,7 @@ class TestExchangeRates:
             ("rate", "-1.2", "STRING_PATTERN_MISMATCH"),
         ],
     )
+    @ON_SQLITE
     def test_what_is_no_rate(self, reader, member, value, code):
         answer = reader.post("/v1/exchange-rates", {**RATE, member: value})
         assert faults(answer) == [(f"/{member}", code)]

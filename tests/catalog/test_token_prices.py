@@ -13,6 +13,7 @@ from service.catalog.errors import RowInUse
 from service.catalog.registry import RESOURCES, TOKEN_PRICES
 from service.catalog.shipped import list_shipped_documents
 from service.kit.security.principals import DEFAULT_TENANT
+from tests.prepared import ON_SQLITE
 
 IMPORT = EXAMPLES["import_token_prices"]
 
@@ -59,6 +60,7 @@ def test_a_model_of_the_catalog_is_found_by_its_published_name(client):
         ({"model_id": "no-such-model"}, "/model_id", "UNKNOWN_REFERENCE"),
     ],
 )
+@ON_SQLITE
 def test_what_contradicts_itself_is_refused(reader, members, pointer, code):
     answer = reader.post("/v1/token-prices", {**EXAMPLES["create_token_price"], **members})
     assert answer.status_code == 422
@@ -181,7 +183,7 @@ def test_a_new_name_reads_the_rows_that_may_have_it(client, database):
     assert {row_id for row_id, aliases in read if not aliases} == {"host-m.0.0-7", "host-m007"}
 
 
-@pytest.mark.parametrize("databases", ["sqlite"], indirect=True)
+@ON_SQLITE
 def test_a_write_finds_its_rows_by_indexes(database):
     """Its cost does not grow with the rows of its tenant."""
     statements = []

@@ -20,6 +20,7 @@ from service.cli.main import app as command_line
 from service.kit import clock
 from service.schemas.events import WebhookEventType
 from tests.contract.node import installed, node
+from tests.prepared import ON_SQLITE
 
 ROOT = Path(__file__).resolve().parents[2]
 PATH = ROOT / "docs" / "openapi.json"
@@ -345,6 +346,7 @@ class TestTheMessages:
         validator(content["schema"]).validate(content["example"])
 
 
+@ON_SQLITE
 class TestTheExamples:
     """A fresh service answers them as the document shows, but for the time and the count of writes."""
 

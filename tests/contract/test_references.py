@@ -10,6 +10,7 @@ from service.catalog.registry import ACCELERATORS, RESOURCES
 from service.kit.security.credentials import parse_id
 from tests.applications import bearing
 from tests.contract.test_document import DOCUMENT
+from tests.prepared import ON_SQLITE
 
 OWN_NAMES = {
     ("NodeAccelerator", "pci_bus_id"),
@@ -210,6 +211,7 @@ def test_every_reference_is_tried():
 
 
 @pytest.mark.parametrize("member", TRIED, ids=".".join)
+@ON_SQLITE
 def test_what_is_not_the_tenants_is_refused(client, member):
     for path, body, pointer in TRIED[member]:
         refused = client.post(path, body)

@@ -17,6 +17,7 @@ from service.evidence.snapshot import SnapshotStore
 from service.schemas.estimates import BATCH_LIMIT
 from tests.applications import bearing
 from tests.asking import ask, question
+from tests.prepared import ON_SQLITE
 
 OPERATIONS = list(ESTIMATES)
 SERVED = EXAMPLES["estimate_memory"]
@@ -30,6 +31,7 @@ def without_revision(answer):
     return {**answer, "evidence": {**answer["evidence"], "catalog_revision": 0}}
 
 
+@ON_SQLITE
 def test_a_batch_ends_when_its_caller_hangs_up(reader, monkeypatch):
     """Those behind it would wait for answers that nobody reads."""
     asked, sent, third, gone = [], [], threading.Event(), threading.Event()
@@ -91,6 +93,7 @@ def statements(_stopped_clock, database):
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
+@ON_SQLITE
 class TestEveryOperation:
     def test_over_http_the_answer_is_the_same(self, reader, snapshot, operation):
         response = reader.post(f"/v1/estimates/{operation}", example(operation))
@@ -184,6 +187,7 @@ class TestRevisions:
         answer = client.post("/v1/estimates/memory", SERVED, headers=headers)
         assert answer.json()["evidence"]["catalog_revision"] == revision
 
+    @ON_SQLITE
     def test_a_revision_that_does_not_come_is_503(self, reader, monkeypatch):
         monkeypatch.setattr("service.evidence.snapshot.WAIT_SECONDS", 0.2)
         started = time.monotonic()
@@ -193,6 +197,7 @@ class TestRevisions:
         assert answer.headers["retry-after"] == "1"
 
     @pytest.mark.parametrize("revision", ["-1", "x", "1.5", "9" * 17, "\u0661"])
+    @ON_SQLITE
     def test_what_is_no_revision_is_refused(self, reader, revision):
         headers = {"Catalog-Revision": revision.encode()}
         answer = reader.post("/v1/estimates/memory", SERVED, headers=headers)
@@ -212,6 +217,7 @@ class TestRevisions:
         assert power() == pytest.approx(before / 2)
 
 
+@ON_SQLITE
 class TestRange:
     """Figures at the ends of what the shapes allow end in an answer or a refusal, never in a defect."""
 
@@ -297,6 +303,7 @@ class TestRange:
         assert answer.json()["errors"][0]["code"] == "OUT_OF_RANGE"
 
 
+@ON_SQLITE
 def test_before_the_catalog_is_loaded_nothing_is_answered(client):
     empty = SnapshotStore(client.app.state.database)
     client.app.state.snapshots = empty

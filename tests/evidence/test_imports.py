@@ -14,6 +14,7 @@ from service.evidence.imports.errors import EvidenceRefused
 from service.evidence.imports.schemas import EvidenceImportRequest
 from tests.applications import bearing
 from tests.asking import shipped
+from tests.prepared import ON_SQLITE
 from tests.worker.test_anchor import built
 
 DATA = Path(__file__).parents[1] / "data" / "measurements"
@@ -112,10 +113,12 @@ def test_evidence_is_that_of_its_tenant(callers):
         (("workload", "weight_precision"), "/workload/weight_precision", "PRECISION_REQUIRED"),
     ],
 )
+@ON_SQLITE
 def test_what_neither_file_nor_request_states_is_asked_for_by_name(reader, path, pointer, code):
     assert refusals(sent(reader, without(SERVED, *path)))[pointer] == code
 
 
+@ON_SQLITE
 def test_a_file_that_names_no_model_needs_one(reader):
     body = {**SERVED, "content": text("vllm-bench-throughput-llama405b-fp8-8xh100.json")}
     asked = refusals(sent(reader, body))
@@ -126,6 +129,7 @@ def test_a_file_that_names_no_model_needs_one(reader):
     }
 
 
+@ON_SQLITE
 def test_a_request_must_not_contradict_its_file(reader):
     workload = {**SERVED["workload"], "concurrency": 64}
     assert refusals(sent(reader, {**SERVED, "workload": workload})) == {"/content": "CONTRADICTS_FILE"}
@@ -133,6 +137,7 @@ def test_a_request_must_not_contradict_its_file(reader):
     assert refusals(sent(reader, {**SERVED, "workload": workload})) == {"/content": "ANOTHER_WORKLOAD"}
 
 
+@ON_SQLITE
 def test_a_unit_that_is_another_one_shows_beside_the_estimate(reader):
     row = json.loads(SERVED["content"])
     wrong = {name: value / 1000.0 if name.endswith("_ms") else value for name, value in row.items()}
@@ -141,6 +146,7 @@ def test_a_unit_that_is_another_one_shows_beside_the_estimate(reader):
     assert {one["code"] for one in told["refused"]} == {"IMPLAUSIBLE"}
 
 
+@ON_SQLITE
 def test_tokens_of_prompts_and_answers_become_those_of_answers(reader):
     body = {
         **SERVED,
@@ -170,6 +176,7 @@ TRAINED = {
 }
 
 
+@ON_SQLITE
 def test_rates_of_one_device_become_seconds_of_a_step(reader):
     told = sent(reader, TRAINED, validate_only="true").json()
     steps = [one["measured"] for one in told["answers"] if one["family"] == "training_step"]
@@ -196,6 +203,7 @@ STARTED = {
 }
 
 
+@ON_SQLITE
 def test_a_start_of_an_engine_is_memory_without_the_rest_of_its_cache(reader):
     (figure,) = sent(reader, STARTED, validate_only="true").json()["answers"]
     assert figure["family"] == "inference_memory"
@@ -212,6 +220,7 @@ def test_a_start_of_an_engine_is_memory_without_the_rest_of_its_cache(reader):
         ("nvbandwidth", "nvbandwidth-h100-8gpu-memcpy-sm.txt", {"cluster": SERVED["cluster"]}, None),
     ],
 )
+@ON_SQLITE
 def test_transfers_become_figures_of_the_device(client, file_format, name, beside, figures):
     told = sent(client, {"format": file_format, "content": text(name), **beside}).json()
     links = [f"links.nvlink.{part}" for part in figures or ()]
@@ -219,6 +228,7 @@ def test_transfers_become_figures_of_the_device(client, file_format, name, besid
     assert told["answers"] == []
 
 
+@ON_SQLITE
 def test_a_collective_that_the_file_does_not_name_is_asked_for(reader):
     body = {"format": "nccl_tests", "content": text("alltoall-a100-40g-8gpu.txt")}
     assert refusals(sent(reader, body)) == {"/collective": "COLLECTIVE_REQUIRED"}
@@ -226,6 +236,7 @@ def test_a_collective_that_the_file_does_not_name_is_asked_for(reader):
     assert refusals(sent(reader, transfers)) == {"/cluster": "ACCELERATOR_REQUIRED"}
 
 
+@ON_SQLITE
 def test_a_rate_above_the_data_sheet_is_another_unit(reader):
     content = text("nvbandwidth-h100-8gpu-memcpy-sm.txt").replace(" 35.", " 351.")
     body = {"format": "nvbandwidth", "content": content, "cluster": SERVED["cluster"]}
@@ -243,6 +254,7 @@ def test_a_rate_above_the_data_sheet_is_another_unit(reader):
         ("workload.input_tokens", "many"),
     ],
 )
+@ON_SQLITE
 def test_a_column_that_makes_no_question_refuses_its_row(reader, column, cell):
     table = f"metric,value,workload.concurrency,{column}\ntime_to_first_token_seconds,0.08,16,{cell}\n"
     workload = {**EXAMPLE["workload"], "output_tokens": 256}

@@ -16,6 +16,7 @@ from tests.approvals.reading import Reader, heading, refusal
 from tests.benchmarks.planned import COLLECTIVES
 from tests.browsing import DESKTOP, LOOPBACK, NARROW, PHONE, overflow, served, violations
 from tests.fleet.shown import FEW, SLOW, SPOOL, USUAL, ShownFleet
+from tests.prepared import ON_SQLITE
 from tests.quotes.reading import Page
 
 HOSTILE = '"><script>alert(1)</script>\N{RIGHT-TO-LEFT OVERRIDE}'
@@ -81,6 +82,7 @@ def statements(database, do):
 
 
 class TestFleet:
+    @ON_SQLITE
     def test_an_empty_fleet_says_how_to_enrol(self, reader):
         page = reader.get("/fleet")
         assert page.status_code == 200
@@ -152,6 +154,7 @@ class TestFleet:
         fleet.measure(node_id, SLOW)
         assert summary(reader.get("/fleet"))["Open regressions"] == "none"
 
+    @ON_SQLITE
     def test_a_node_that_measures_shows_how_far_it_is(self, reader, fleet):
         node_id = fleet.add("busy")
         steps = [{"benchmark": name, "state": state} for name, state in (("a", "done"), ("b", "running"))]
@@ -161,6 +164,7 @@ class TestFleet:
         assert "Runs planned, 1 of 2 benchmarks" in cards(page)["busy"]
         assert f'href="/fleet/runs/{run_id}"' in page.text
 
+    @ON_SQLITE
     def test_names_of_others_are_never_markup(self, reader, fleet):
         node_id = fleet.add(HOSTILE, members={"worker_version": HOSTILE}, model=HOSTILE)
         lease = {"state": "failed", "reason": "DEVICE_NOT_USABLE", "detail": HOSTILE}
@@ -190,6 +194,7 @@ class TestFleet:
         many = statements(database, lambda: reader.get("/fleet"))
         assert few == many < 20
 
+    @ON_SQLITE
     def test_a_list_that_is_cut_says_so(self, reader, fleet, monkeypatch):
         monkeypatch.setattr("service.fleet.overview.MOST_NODES", 2)
         for name in ("a", "b", "c"):
@@ -210,6 +215,7 @@ class TestFleet:
         assert refusal(outside.get(f"/fleet/runs/{run_id}")) == (404, "BENCHMARK_RUN_NOT_FOUND")
         assert refusal(outside.get(f"/fleet/calibrations/{calibration_id}")) == (404, "CALIBRATION_NOT_FOUND")
 
+    @ON_SQLITE
     def test_pages_need_the_scopes_of_what_they_show(self, callers, fleet):
         node_id = fleet.add("node")
         run_id = fleet.measure(node_id)
@@ -277,7 +283,7 @@ class TestNode:
         other = reader.get(f"/fleet/{node_id}?benchmark=gemm.bf16")
         assert "<option selected>gemm.bf16</option>" in other.text
 
-    @pytest.mark.parametrize("databases", ["sqlite"], indirect=True)
+    @ON_SQLITE
     @pytest.mark.parametrize(
         ("wanted", "status"), [("never-measured", 200), ("", 200), ("Not%20a%20name", 422)]
     )
@@ -289,6 +295,7 @@ class TestNode:
         assert page.status_code == status
         assert "never-measured" not in page.text
 
+    @ON_SQLITE
     def test_verdicts_have_their_reasons_in_words(self, reader, fleet):
         node_id = fleet.add("node")
         fleet.measure(node_id, verdict="suspect", findings=[THROTTLED])
@@ -296,6 +303,7 @@ class TestNode:
         reason = "Throttled: share of the window at a lower clock (observed 0.31, limit 0.01)."
         assert f"copy is suspect. Unlikely, not disproven: it is measured again. {reason}" in page
 
+    @ON_SQLITE
     def test_a_result_that_waits_for_validation_says_so(self, reader, fleet, database):
         node_id = fleet.add("node")
         fleet.measure(node_id)
@@ -304,6 +312,7 @@ class TestNode:
         page = reader.get(f"/fleet/{node_id}")
         assert {cells[-1] for cells in rows(page, CAPTION).values()} == {"not validated yet"}
 
+    @ON_SQLITE
     def test_runs_say_why_they_failed(self, reader, fleet):
         node_id = fleet.add("node")
         lease = {"state": "failed", "reason": "DEVICE_NOT_USABLE", "detail": "GPU 3 has fallen off the bus"}
@@ -322,10 +331,12 @@ class TestNode:
             ({"spool": {**SPOOL, "is_full": True, "rejected_count": 2}}, "has refused 2 of its results"),
         ],
     )
+    @ON_SQLITE
     def test_a_node_that_needs_somebody_says_what_to_do(self, reader, fleet, members, said):
         node_id = fleet.add("node", members=members)
         assert said in reader.get(f"/fleet/{node_id}").text
 
+    @ON_SQLITE
     def test_hardware_and_software_are_those_of_the_inventory(self, reader, fleet):
         node_id = fleet.add("node", power=600.0, ecc_mode=True)
         fleet.measure(node_id)
@@ -339,12 +350,14 @@ class TestNode:
         assert "Xeon of the tests, 2 logical processors" in page.text
         assert summary(page)["Calibration"].startswith("number 1 since")
 
+    @ON_SQLITE
     def test_a_node_without_results_says_how_to_ask_for_some(self, reader, fleet):
         node_id = fleet.add("node")
         page = html.unescape(reader.get(f"/fleet/{node_id}").text)
         assert "It has measured nothing yet." in page
         assert f'{{"suite_id": "gpu-quick", "node_id": "{node_id}"}}' in page
 
+    @ON_SQLITE
     def test_many_benchmarks_are_folded_with_the_newsworthy_first(self, reader, fleet):
         node_id = fleet.add("node")
         many = [(f"{family}.{number}", *FEW[1][1:]) for family in "abc" for number in range(6)]
@@ -370,6 +383,7 @@ class TestNode:
         assert few == many < 30
 
 
+@ON_SQLITE
 class TestRun:
     def test_figures_have_their_verdicts_and_reasons(self, reader, fleet):
         node_id = fleet.add("node")
@@ -420,7 +434,7 @@ class TestRun:
 
 
 class TestCalibrations:
-    @pytest.mark.parametrize("databases", ["sqlite"], indirect=True)
+    @ON_SQLITE
     def test_constants_are_those_before_and_after(self, reader, fleet):
         node_id = fleet.add("rack-7")
         fleet.measure(node_id, SLOW)
@@ -476,6 +490,7 @@ class TestCalibrations:
         assert "<script" not in page.text
         assert "Answers that rest on it" not in page.text
 
+    @ON_SQLITE
     def test_a_processor_has_nothing_before(self, reader, fleet):
         node_id = fleet.add("host", device="cpu")
         fleet.measure(node_id, lambda *_: 1e10, benchmarks=[one for one in FEW if one[0] != "power.context"])
@@ -485,17 +500,19 @@ class TestCalibrations:
         assert shown["Streaming kernels"] == ["10\N{NO-BREAK SPACE}GB/s"]
         assert "beside an accelerator given by its figures" in page.text
 
+    @ON_SQLITE
     def test_an_import_says_so(self, reader, database):
         page = reader.get(f"/fleet/calibrations/{store_calibration(database)}")
         assert summary(page)["Rests on"] == "an import"
         assert page.status_code == 200
 
 
+@ON_SQLITE
 def test_the_header_leads_to_the_fleet(reader):
     assert '<a href="/fleet">Fleet</a>' in reader.get("/budgets").text
 
 
-@pytest.mark.parametrize("databases", ["sqlite"], indirect=True)
+@ON_SQLITE
 class TestInABrowser:
     pytestmark = LOOPBACK
 

@@ -11,6 +11,7 @@ from service.nodes.tables import NodeCredentialRow
 from tests.applications import bearing
 from tests.nodes.fleet import add_run, standing
 from tests.nodes.hosts import Host, code, token
+from tests.prepared import ON_SQLITE
 
 
 def states(database):
@@ -164,7 +165,7 @@ class TestRevocation:
 
 
 class TestWhatIsNoCredential:
-    @pytest.mark.parametrize("databases", ["sqlite"], indirect=True)
+    @ON_SQLITE
     @pytest.mark.parametrize("how", ["unknown", "other secret", "cut", "enrolment token"])
     def test_it_is_refused_in_open_mode_too(self, client, host, how):
         wrong = {
@@ -205,6 +206,7 @@ class TestWhatItOpens:
         for answer in (host.heartbeat(), host.rotate(), host.send_inventory(), host.claim()):
             assert code(answer) == (403, "NOT_A_NODE")
 
+    @ON_SQLITE
     def test_in_open_mode_too(self, client):
         answer = client.post("/v1/leases:claim", {"request_id": "0" * 32, "inventory_sha256": "0" * 64})
         assert code(answer) == (403, "NOT_A_NODE")

@@ -29,6 +29,7 @@ from service.protocol.nodes import NodeEnrolmentRequest
 from tests.applications import KEYRING, MEANS, bearing
 from tests.nodes.fleet import add_run, standing, subject
 from tests.nodes.hosts import Host, code, token
+from tests.prepared import ON_SQLITE
 from tests.working import do_all
 
 
@@ -65,6 +66,7 @@ class TestTokens:
         assert rows(database, NodeRow) == []
 
     @pytest.mark.parametrize("seconds", [0, 86_401, -1])
+    @ON_SQLITE
     def test_a_lifetime_has_bounds(self, client, seconds):
         refused = client.post("/v1/enrolment-tokens", {"lifetime_seconds": seconds})
         assert (refused.status_code, refused.json()["errors"][0]["pointer"]) == (422, "/lifetime_seconds")
@@ -124,6 +126,7 @@ class TestEnrolment:
         assert len(rows(database, NodeRow)) == 1
 
     @pytest.mark.parametrize("how", ["unknown", "short", "mistyped", "cut"])
+    @ON_SQLITE
     def test_what_is_no_token_is_refused_and_not_repeated(self, client, how):
         whole = mint_credential(ENROLMENT, generate_id())
         secret = {"unknown": whole, "short": "x", "mistyped": whole[:-1] + "!", "cut": whole[:40]}[how]
@@ -132,12 +135,14 @@ class TestEnrolment:
         assert refused.headers["www-authenticate"] == "Bearer"
         assert whole[13:40] not in refused.text
 
+    @ON_SQLITE
     def test_the_right_id_with_another_secret_is_refused(self, client):
         made = client.post("/v1/enrolment-tokens", {}).json()
         guess = mint_credential(ENROLMENT, made["enrolment_token"]["id"])
         assert code(Host(client).try_to_enrol(guess)) == (401, "ENROLMENT_TOKEN_REFUSED")
         assert Host(client).try_to_enrol(made["token"]).status_code == 200
 
+    @ON_SQLITE
     def test_an_address_that_guesses_is_told_to_slow_down(self, client, monkeypatch):
         # No minute ends between two guesses.
         monkeypatch.setattr(admission, "time", SimpleNamespace(monotonic=lambda: 1_700_000_000.0))
@@ -204,7 +209,7 @@ class TestKeptOut:
         assert "barred_at" in client.post(f"{host.url}:{verb}").json()
         return host
 
-    @pytest.mark.parametrize("databases", ["sqlite"], indirect=True)
+    @ON_SQLITE
     @pytest.mark.parametrize("members", WAYS_ROUND.values(), ids=WAYS_ROUND)
     def test_its_host_does_not_enrol(self, client, database, host, members):
         before = client.get(host.url).json()
@@ -212,19 +217,23 @@ class TestKeptOut:
         assert client.get(host.url).json() == before
         assert len(rows(database, NodeRow)) == 1
 
+    @ON_SQLITE
     def test_nor_by_a_token_that_names_the_node(self, client, host):
         assert code(host.try_to_enrol(token(client, node_name="rack-7"))) == BARRED
 
+    @ON_SQLITE
     def test_an_installation_has_one_spelling(self, client, host):
         host.installation_id = host.installation_id.upper()
         assert host.try_to_enrol(token(client)).status_code == 422
 
+    @ON_SQLITE
     def test_nor_where_its_answer_was_lost(self, client, verb):
         secret = token(client)
         host = Host(client).enrol(secret)
         client.post(f"{host.url}:{verb}")
         assert code(host.try_to_enrol(secret)) == BARRED
 
+    @ON_SQLITE
     def test_it_gets_nothing_to_run(self, host, verb, database):
         add_run(database, "run-1")
         assert host.heartbeat().status_code == {"quarantine": 200, "revoke": 401}[verb]
@@ -244,16 +253,19 @@ class TestKeptOut:
         assert client.get(host.url).json()["state"] == "active"
         assert host.heartbeat().json()["state"] == "active"
 
+    @ON_SQLITE
     def test_readmitted_and_put_out_again_it_stays_out(self, client, host, verb):
         client.post(f"{host.url}:readmit")
         host.enrol()
         client.post(f"{host.url}:{verb}")
         assert code(host.try_to_enrol(token(client))) == BARRED
 
+    @ON_SQLITE
     def test_a_readmitted_node_is_given_nothing_before_it_enrols(self, client, host, verb):
         client.post(f"{host.url}:readmit")
         assert code(host.claim())[0] == {"quarantine": 409, "revoke": 401}[verb]
 
+    @ON_SQLITE
     def test_other_hosts_come_in(self, client, host):
         assert Host(client).enrol().id != host.id
 
@@ -298,6 +310,7 @@ class TestKeptOut:
             {"quarantine": "quarantined", "revoke": "revoked"}[verb]
         ]
 
+    @ON_SQLITE
     def test_an_operators_word_stands_beside_that_of_the_service(self, client):
         """A node in two hands enrols anew; one that an operator has set aside as well does not."""
         host = Host(client).enrol()
@@ -321,6 +334,7 @@ class TestKeptOut:
         assert code(client.post(f"{host.url}:resume")) == (409, "NODE_COMPROMISED")
         assert code(host.try_to_enrol(token(client))) == BARRED
 
+    @ON_SQLITE
     def test_another_tenant_decides_for_itself(self, callers):
         """An installation is one tenant's: nobody is kept out, or let in, by another."""
         owner = bearing(callers.key("*:*"))

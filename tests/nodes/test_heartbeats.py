@@ -14,6 +14,7 @@ from service.protocol.nodes import NodeHeartbeatRequest, NodeSoftware, NodeSpool
 from tests.applications import KEYRING, OPEN, attach
 from tests.nodes.fleet import add_node
 from tests.nodes.hosts import BOOT, INVENTORY, INVENTORY_SHA256, Host, code
+from tests.prepared import ON_SQLITE
 
 pytestmark = pytest.mark.usefixtures("clock")
 
@@ -93,7 +94,7 @@ def fleet(app, database, clock):
 
 class TestWrites:
     @pytest.mark.parametrize(("count", "rounds"), [(1, 120), (40, 24)])
-    @pytest.mark.parametrize("databases", ["sqlite"], indirect=True)
+    @ON_SQLITE
     def test_a_heartbeat_costs_less_than_a_tenth_of_a_write(self, fleet, written, count, rounds):
         fleet.beat(fleet.nodes(count), rounds)  # from the first on, whose boot is news
         print(f"{len(written)} row writes in {rounds * count} heartbeats of {count} nodes")
@@ -157,6 +158,7 @@ class TestWhatIsShown:
         host.heartbeat()
         assert client.get(host.url).json()["reachable"] is True
 
+    @ON_SQLITE
     def test_a_node_that_never_spoke_is_not_reachable(self, client):
         shown = client.get(Host(client).enrol().url).json()
         assert shown["reachable"] is False
@@ -201,6 +203,7 @@ class TestInventory:
     def test_sent_again_it_is_the_same(self, host):
         assert host.send_inventory().json() == host.send_inventory().json()
 
+    @ON_SQLITE
     def test_what_holds_now_is_what_the_node_says(self, client, host):
         host.send_inventory()
         changed = INVENTORY.model_copy(update={"software": []})
@@ -241,6 +244,7 @@ class TestQuotaOfInventories:
         clock.move(seconds=int(refused.headers["retry-after"]))
         assert host.send_inventory(third).status_code == 200
 
+    @ON_SQLITE
     def test_so_many_bytes(self, client, host):
         first, second = self.inventories(2)
         self.allow(client, inventory_bytes=2 * len(first.model_dump_json()) - 1)
@@ -254,6 +258,7 @@ class TestQuotaOfInventories:
         host.enrol()
         assert code(host.send_inventory(second)) == (429, "NODE_QUOTA_SPENT")
 
+    @ON_SQLITE
     def test_settings_say_how_many(self, app, database):
         few = OPEN.model_copy(
             update={

@@ -6,6 +6,7 @@ from service.app.metrics import render_metrics
 from tests.applications import bearing
 from tests.nodes.fleet import add_run, standing
 from tests.nodes.hosts import Host, code
+from tests.prepared import ON_SQLITE
 
 
 @pytest.fixture
@@ -67,12 +68,12 @@ class TestQuarantine:
 
 @pytest.mark.parametrize("verb", ["drain", "resume", "readmit", "quarantine", "revoke", "request-rotation"])
 class TestEveryAction:
-    @pytest.mark.parametrize("databases", ["sqlite"], indirect=True)
+    @ON_SQLITE
     def test_done_twice_it_is_done_once(self, client, host, verb):
         first = client.post(f"{host.url}:{verb}").json()
         assert client.post(f"{host.url}:{verb}").json() == first
 
-    @pytest.mark.parametrize("databases", ["sqlite"], indirect=True)
+    @ON_SQLITE
     def test_repeated_under_a_key_the_answer_is_the_first(self, client, host, verb):
         key = {"Idempotency-Key": "once"}
         first = client.post(f"{host.url}:{verb}", headers=key)
@@ -80,12 +81,13 @@ class TestEveryAction:
         assert again.json() == first.json()
         assert again.headers["idempotency-replayed"] == "true"
 
-    @pytest.mark.parametrize("databases", ["sqlite"], indirect=True)
+    @ON_SQLITE
     def test_it_is_checked_without_being_done(self, client, host, verb):
         before = client.get(host.url).json()
         assert client.post(f"{host.url}:{verb}?validate_only=true").status_code == 200
         assert client.get(host.url).json() == before
 
+    @ON_SQLITE
     def test_it_is_recorded(self, client, host, verb):
         client.post(f"{host.url}:{verb}")
         event = client.get("/v1/audit-events").json()["items"][0]
@@ -93,6 +95,7 @@ class TestEveryAction:
         assert (event["operation"], event["resource"]) == (name, f"nodes/{host.id}")
         assert client.get("/v1/audit-events:verify").json()["valid"] is True
 
+    @ON_SQLITE
     def test_an_unknown_node_is_not_found(self, client, verb):
         assert code(client.post(f"/v1/nodes/{'0' * 16}:{verb}")) == (404, "NODE_NOT_FOUND")
 

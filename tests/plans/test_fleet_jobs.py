@@ -37,6 +37,7 @@ from tests.asking import usd
 from tests.faults.harness import rows
 from tests.plans.searches import count_jobs, count_pieces
 from tests.plans.test_fleet import CLOUD, SERVICE, fleet, run
+from tests.prepared import ON_SQLITE
 from tests.working import do_all
 
 QUESTION = fleet(
@@ -98,6 +99,7 @@ def jobs(database):
     return count_jobs(database, FLEET_SEARCHING, FLEET_SCHEDULING)
 
 
+@ON_SQLITE
 def test_a_fleet_that_is_answered_soon_is_not_stored(client, monkeypatch):
     monkeypatch.setattr(offloading, "_INLINE_SHARE", 1.0)
     response = client.post("/v1/plans:fleet", QUESTION)
@@ -211,6 +213,7 @@ def test_a_piece_that_is_searched_twice_counts_once(client, database):
     assert client.get(place).json()["fleet_answer"] == expected(client)
 
 
+@ON_SQLITE
 def test_jobs_of_fleets_are_unknown_to_an_older_version(client, database):
     """It would take the question for that of a plan, and give up after a few attempts."""
     begun(client)
@@ -349,6 +352,7 @@ def _once(first, then):
     return call
 
 
+@ON_SQLITE
 def test_a_workload_that_no_pool_has_the_devices_for_needs_no_search(client, database):
     question = fleet(run("a", accelerator_counts=[4096]))
     assert split_fleet(parsed(question), catalog_of(client)) == ()
@@ -357,6 +361,7 @@ def test_a_workload_that_no_pool_has_the_devices_for_needs_no_search(client, dat
     assert client.get(place).json()["fleet_answer"] == expected(client, question)
 
 
+@ON_SQLITE
 def test_a_question_without_an_answer_is_refused_at_its_field(client):
     response = asked(client, fleet(run("a"), run("a")))
     assert (response.status_code, response.json()["errors"][0]["code"]) == (422, "NAME_TWICE")
@@ -470,6 +475,7 @@ def _stored_elsewhere(client):
     return json.loads(made.body)["id"]
 
 
+@ON_SQLITE
 def test_a_dry_run_stores_nothing(client, database):
     response = asked(client, params={"validate_only": "true"})
     assert response.status_code == 202
@@ -477,6 +483,7 @@ def test_a_dry_run_stores_nothing(client, database):
     assert (client.get("/v1/plans").json()["items"], jobs(database)) == ([], {})
 
 
+@ON_SQLITE
 def test_who_may_only_read_stores_nothing(callers, database, monkeypatch):
     """A question that takes long would otherwise write what its caller may not."""
     client, reader = callers.client, {"headers": bearing(callers.key("plans:read"))}
@@ -493,6 +500,7 @@ def test_who_may_only_read_stores_nothing(callers, database, monkeypatch):
     assert client.get(place, **reader).json()["kind"] == "fleet"
 
 
+@ON_SQLITE
 def test_a_fleet_is_no_candidate_of_a_quote(client, database):
     place = begun(client)
     plan_id = place.rpartition("/")[2]

@@ -31,6 +31,7 @@ from tests.asking import shipped, usd
 from tests.browsing import DESKTOP, LOOPBACK, NARROW, PHONE, overflow, served, violations
 from tests.conftest import Client
 from tests.plans.asking import SERVING, TRAINING, with_members
+from tests.prepared import ON_SQLITE
 from tests.quotes.reading import Page
 from tests.working import do_all
 
@@ -94,6 +95,7 @@ def wrong(answer):
 
 
 class TestList:
+    @ON_SQLITE
     def test_it_says_how_to_begin(self, callers, grace):
         seen = grace.get("/plans").text
         assert "There is no plan yet" in seen
@@ -140,6 +142,7 @@ class TestList:
         assert refusal(eve.get(f"/plans/{plan}/quote")) == (404, "PLAN_NOT_FOUND")
         assert "Searching" in grace.get(f"/plans/{plan}").text
 
+    @ON_SQLITE
     def test_whoever_may_not_read_plans_reads_none(self, callers, database):
         plan = store(database, TRAINING)
         reader = Reader(callers.client, "ada", scopes=["quotes:*", "approvals:*"])
@@ -172,12 +175,13 @@ class TestForm:
         assert len(set(PLAN_ID.findall(grace.get("/plans").text))) == 2
 
     @pytest.mark.parametrize("missing", ["once", "form_token"])
+    @ON_SQLITE
     def test_a_forged_form_makes_nothing(self, grace, missing):
         answer = asked(grace, **{missing: "0"})
         assert answer.status_code in (400, 403)
         assert "There is no plan yet" in grace.get("/plans").text
 
-    @pytest.mark.parametrize("databases", ["sqlite"], indirect=True)
+    @ON_SQLITE
     @pytest.mark.parametrize(
         ("changes", "field", "text"),
         [
@@ -213,11 +217,12 @@ class TestForm:
         # What was typed is still there.
         assert 'value="64"' in answer.text or "global_batch_size" in changes
 
-    @pytest.mark.parametrize("databases", ["sqlite"], indirect=True)
+    @ON_SQLITE
     def test_several_errors_are_told_at_once(self, grace):
         answer = asked(grace, budget="much", deadline_days="0", total_tokens_billions="two")
         assert set(wrong(answer)) == {"budget", "deadline_days", "total_tokens_billions"}
 
+    @ON_SQLITE
     def test_too_many_searches_keep_what_was_typed(self, grace, monkeypatch):
         monkeypatch.setattr(stored, "MOST_RUNNING", 0)
         monkeypatch.setattr(service, "MOST_CANDIDATES_AT_ONCE", 0)
@@ -234,7 +239,7 @@ class TestForm:
         place = asked(grace).headers["location"]
         assert "The search is running" in grace.get(place).text
 
-    @pytest.mark.parametrize("databases", ["sqlite"], indirect=True)
+    @ON_SQLITE
     def test_an_address_fills_in_the_form(self, grace):
         query = {
             "model": "qwen3-8b",
@@ -251,12 +256,12 @@ class TestForm:
         assert re.search(r'value="training" checked', text)
         assert 'id="more">' in text
 
-    @pytest.mark.parametrize("databases", ["sqlite"], indirect=True)
+    @ON_SQLITE
     def test_instances_are_counted_by_their_accelerators(self, grace):
         text = grace.get("/plans/new?accelerator=p5.48xlarge&accelerator_count=2").text
         assert re.search(r'name="accelerator_count" value="16"', text)
 
-    @pytest.mark.parametrize("databases", ["sqlite"], indirect=True)
+    @ON_SQLITE
     @pytest.mark.parametrize(
         ("query", "status"),
         [
@@ -270,6 +275,7 @@ class TestForm:
         assert answer.status_code == status
         assert "<script" not in answer.text
 
+    @ON_SQLITE
     def test_whoever_may_not_make_plans_gets_no_form(self, callers):
         reader = Reader(callers.client, "rita", scopes=["plans:read", "approvals:read"])
         assert refusal(reader.get("/plans/new")) == (403, "SCOPE_REQUIRED")
@@ -381,6 +387,7 @@ class TestSearch:
         assert "refresh" not in done.headers
         assert "Lowest cost" in done.text
 
+    @ON_SQLITE
     def test_progress_is_counted(self, grace, database):
         plan = store(database, TRAINING, is_running=True)
         search(database, most=1)
@@ -407,6 +414,7 @@ class TestSearch:
         assert "The search of this plan has ended" in answer.text
         assert "Lowest cost" in answer.text
 
+    @ON_SQLITE
     def test_a_failed_search_says_why(self, grace, database):
         plan = store(database, TRAINING, is_running=True)
         fault = FieldError("/model", "GONE", f"the model is gone {HOSTILE}")
@@ -550,6 +558,7 @@ class TestQuote:
         assert heading(quote) == "A run"
         assert "Submit for approval" in quote.text
 
+    @ON_SQLITE
     def test_only_those_who_may_quote_are_offered_it(self, callers, database):
         plan = store(database, TRAINING)
         reader = Reader(callers.client, "rita", scopes=["plans:*", "approvals:read"])
@@ -560,6 +569,7 @@ class TestQuote:
         sent = {"form_token": reader.form_token(), "once": "0" * 32, "candidate": "1", "name": "x"}
         assert refusal(reader.send(f"/plans/{plan}/quote", sent)) == (403, "SCOPE_REQUIRED")
 
+    @ON_SQLITE
     def test_what_is_no_candidate_is_not_quoted(self, grace, database):
         plan = store(database, TRAINING)
         assert refusal(grace.get(f"/plans/{plan}/quote?candidate=999")) == (409, "PLAN_NOT_QUOTABLE")

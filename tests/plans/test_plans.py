@@ -24,6 +24,7 @@ from tests.applications import bearing
 from tests.faults.harness import rows
 from tests.plans import toy
 from tests.plans.searches import count_jobs, count_pieces
+from tests.prepared import ON_SQLITE
 from tests.working import do_all
 
 
@@ -137,6 +138,7 @@ def test_a_piece_that_is_searched_twice_counts_once(client, database):
     assert plan["progress"]["candidates_decided"] == toy.PIECES * toy.CANDIDATES
 
 
+@ON_SQLITE
 def test_what_is_ranked_twice_is_answered_once(client, database):
     place = begun(client)
     search(database)
@@ -169,6 +171,7 @@ class TestCatalog:
         assert search(database) == 1 + toy.PIECES + 1
         assert client.get(place).json()["answer"] == expected(client)
 
+    @ON_SQLITE
     def test_a_catalog_that_does_not_stay_lets_it_fail(self, client, database):
         place = begun(client)
         for number in range(stored.MOST_BEGINNINGS):
@@ -181,6 +184,7 @@ class TestCatalog:
         assert count_pieces(database) == 0
 
     @pytest.mark.parametrize("other", [{"method_version": "2020.1"}, {"day": "2020-01-01"}])
+    @ON_SQLITE
     def test_another_method_or_day_is_another_search(self, client, database, other):
         """Processes of two versions share a database while one replaces the other; prices end with a day."""
         place = begun(client)
@@ -192,6 +196,7 @@ class TestCatalog:
         (pinned,) = rows(database, select(*columns))
         assert tuple(pinned) == service.build_pin(client.app.state.snapshots.get_current("default"))
 
+    @ON_SQLITE
     def test_a_day_that_ends_while_a_piece_is_searched_ends_its_search(self, client, database, monkeypatch):
         evening = datetime(2026, 12, 1, 23, 59, tzinfo=UTC)
         times = [evening]
@@ -212,6 +217,7 @@ class TestCatalog:
 
 class TestRefusing:
     @pytest.mark.parametrize("stage", ["build_space", "split_search"])
+    @ON_SQLITE
     def test_a_question_without_an_answer_is_refused_by_its_field(self, client, monkeypatch, stage):
         toy.install(monkeypatch, **{stage: toy.refuse})
         response = asked(client)
@@ -221,6 +227,7 @@ class TestRefusing:
         assert client.get("/v1/plans").json()["items"] == []
 
     @pytest.mark.parametrize("stage", ["build_space", "search_space", "rank_candidates"])
+    @ON_SQLITE
     def test_what_turns_out_in_the_background_lets_the_plan_fail(self, client, database, monkeypatch, stage):
         place = begun(client)
         toy.install(monkeypatch, **{stage: toy.refuse})

@@ -16,8 +16,9 @@ from service.policies.changes.tables import ApprovalSettingsRow, PolicyChangeRow
 from service.policies.tables import ApprovalPolicyRow
 from tests.applications import MEANS
 from tests.approvals.deciding import Actor, at_once, governed, policy, step
-from tests.approvals.quoting import ON_SQLITE, usd
+from tests.approvals.quoting import usd
 from tests.clocks import Clock, unset
+from tests.prepared import ON_SQLITE
 
 DAY = 86_400
 MATCH = {"headers": {"If-Match": "*"}}
@@ -67,6 +68,7 @@ def state_of(actor, quote):
 
 
 class TestWhoeverWritesPolicies:
+    @ON_SQLITE
     def test_cannot_empty_the_steps_and_be_approved(self, people, clock):
         writer, approver, _ = people
         emptied(writer)
@@ -76,11 +78,13 @@ class TestWhoeverWritesPolicies:
         assert code(writer.submit(writer.quote())) == (403, "OWN_POLICY")
         assert state_of(approver, approver.quote()) == "approved"
 
+    @ON_SQLITE
     def test_cannot_ask_by_a_key_that_they_made(self, callers, people):
         writer, _, _ = people
         child = Actor(callers, by=writer)
         assert code(child.submit(child.quote())) == (403, "OWN_POLICY")
 
+    @ON_SQLITE
     def test_cannot_have_their_quote_submitted_by_another(self, people):
         writer, _, asker = people
         assert code(asker.submit(writer.quote())) == (403, "OWN_POLICY")
@@ -92,6 +96,7 @@ class TestWhoeverWritesPolicies:
         assert shown(writer)["written_by"] == sorted([writer.name, other.name])
         assert code(writer.submit(writer.quote())) == (403, "OWN_POLICY")
 
+    @ON_SQLITE
     def test_cannot_delete_or_add_one_that_asks_nobody(self, people, clock):
         writer, _, asker = people
         assert writer.request("DELETE", PATH, **MATCH).status_code == 202
@@ -136,6 +141,7 @@ class TestAWaitingChange:
         assert state_of(asker, asker.quote()) == "approved"
         assert told(callers, change) == ["policy_change.proposed", "policy_change.effective"]
 
+    @ON_SQLITE
     def test_needs_the_quorum_of_different_people_and_never_its_author(self, callers):
         first, second, third = (Actor(callers) for _ in range(3))
         again = Actor(callers, by=first)
@@ -148,6 +154,7 @@ class TestAWaitingChange:
         assert act(third, change, "approve").json()["code"] == "OWN_APPROVAL"
         assert act(second, change, "approve").json()["state"] == "effective"
 
+    @ON_SQLITE
     def test_that_reaches_further_asks_every_policy(self, callers, people):
         writer, approver, asker = people
         second = Actor(callers)
@@ -167,6 +174,7 @@ class TestAWaitingChange:
         assert shown(writer)["version"] == 1
         assert told(callers, change) == ["policy_change.proposed", "policy_change.rejected"]
 
+    @ON_SQLITE
     def test_lets_no_other_one_be_based_on_what_may_go(self, people):
         writer, _, _ = people
         emptied(writer)
@@ -219,6 +227,7 @@ def told(callers, change):
     return sorted((row.type for row in found), key=lambda name: order.get(name, 1))
 
 
+@ON_SQLITE
 class TestAtOnce:
     def test_a_step_more_and_another_name(self, callers, people):
         writer, _, _ = people
@@ -242,7 +251,6 @@ class TestAtOnce:
         writer, _, _ = people
         assert writer.request("PATCH", PATH, json=patch, **MATCH).status_code == 202
 
-    @ON_SQLITE
     def test_without_steps_a_policy_says_so(self, callers):
         admin = Actor(callers)
         at_once(admin)
@@ -256,7 +264,6 @@ class TestAtOnce:
         assert admin.request("PATCH", PATH, json=named, **MATCH).json()["automatic"] is False
         assert admin.request("PATCH", PATH, json={"steps": []}, **MATCH).status_code == 422
 
-    @ON_SQLITE
     def test_a_policy_that_is_older_than_the_member_stays_as_it_is(self, callers):
         admin = Actor(callers)
         admin.post("/v1/approval-policies", policy())
@@ -273,6 +280,7 @@ class TestAtOnce:
 MEMORY = {"model": {"source": "parameter_count", "parameter_count": 10**9}, "workload": {"kind": "training"}}
 
 
+@ON_SQLITE
 class TestTheDelay:
     PATH = "/v1/approval-settings"
 
@@ -326,6 +334,7 @@ class TestBudgets:
         assert code(another) == (403, "OWN_POLICY")
         assert another.json()["errors"][0]["code"] == "OWN_BUDGET"
 
+    @ON_SQLITE
     def test_is_approved_by_whom_policies_of_the_cost_centre_ask(self, people, budget):
         writer, approver, asker = people
         change = writer.request("PATCH", budget, json={"amount": usd("9")}, **MATCH).json()

@@ -17,12 +17,14 @@ from service.planning.errors import PlanningError
 from service.quotes import documents, service
 from service.quotes import snapshot as freezing
 from service.quotes.errors import QuoteChanged
+from tests.prepared import ON_SQLITE
 from tests.quotes.asking import OWNED, PLAN, RENTED, RUN, SITE, START, body, quoted
 
 NAMES = ["memory", "throughput", "cost", "utility_bill"]
 
 
 @pytest.mark.parametrize(("place", "operation"), list(enumerate(ESTIMATES)))
+@ON_SQLITE
 def test_a_question_is_answered_with_those_within_it(reader, place, operation):
     fields = ESTIMATES[operation].question.model_fields
     request = {name: value for name, value in RENTED.items() if name in fields}
@@ -60,6 +62,7 @@ def charged(client, quote):
 
 
 @pytest.mark.parametrize("request_", [RENTED, OWNED], ids=["rented", "owned"])
+@ON_SQLITE
 def test_electricity_is_paid_beside_own_devices_alone(client, request_):
     quote = quoted(client, request_, cost_center_id="research")
     answers = quote["answers"]
@@ -88,6 +91,7 @@ PAID = {
 
 
 @pytest.mark.parametrize("request_", PAID.values(), ids=PAID)
+@ON_SQLITE
 def test_what_is_billed_is_the_total_in_its_currency(client, request_):
     quote = quoted(client, request_)
     rows = charged(client, quote)
@@ -99,6 +103,7 @@ def test_what_is_billed_is_the_total_in_its_currency(client, request_):
             assert Decimal(row["ListUnitPrice"]) * Decimal(row["PricingQuantity"]) == Decimal(row["ListCost"])
 
 
+@ON_SQLITE
 def test_charges_in_two_currencies_are_not_exported(client):
     made = quoted(client, {**OWNED, "site": EURO})
     assert "total" not in made["headlines"]
@@ -106,6 +111,7 @@ def test_charges_in_two_currencies_are_not_exported(client):
     assert (refused["code"], refused["errors"][0]["code"]) == ("QUOTE_NOT_EXPORTABLE", "CURRENCY_MISMATCH")
 
 
+@ON_SQLITE
 def test_no_text_of_the_charges_is_a_formula_and_every_number_is_one(client):
     priced(client, provider='=HYPERLINK("http://example.com")')
     rows = charged(client, quoted(client, BY_OFFER))
@@ -261,6 +267,7 @@ def test_an_exchange_rate_is_frozen_and_compared_as_a_price(client):
     assert [headline["name"] for headline in shown["headlines"]] == ["total"]
 
 
+@ON_SQLITE
 def test_two_quotes_differ_by_what_was_asked(client):
     larger = {**RUN["cluster"], "accelerator_count": 128}
     first, second = quoted(client), quoted(client, {**RENTED, "cluster": larger}, name="a larger one")
@@ -275,6 +282,7 @@ def test_two_quotes_differ_by_what_was_asked(client):
     assert halved["difference"] == halved["after"] - halved["before"]
 
 
+@ON_SQLITE
 def test_a_first_version_has_nothing_before_it(client):
     place = f"/v1/quotes/{quoted(client)['id']}"
     shown = client.get(f"{place}:compare").json()
@@ -282,6 +290,7 @@ def test_a_first_version_has_nothing_before_it(client):
     assert [shown[name] for name in changes] == [[]] * len(changes)
 
 
+@ON_SQLITE
 def test_a_quote_ends_with_its_prices(client):
     last = (now() + timedelta(days=5)).date()
     priced(client, valid_until=last.isoformat())
@@ -298,6 +307,7 @@ def test_a_quote_ends_with_its_prices(client):
     assert len(client.get(f"/v1/quotes/{made['id']}/versions").json()["items"]) == 1
 
 
+@ON_SQLITE
 def test_a_question_without_an_answer_is_refused_at_its_place(reader):
     wrong = {**RENTED, "rental": {"offer_id": "nowhere"}}
     refused = reader.post("/v1/quotes", body(wrong)).json()
@@ -308,6 +318,7 @@ def test_a_question_without_an_answer_is_refused_at_its_place(reader):
     assert other["errors"][0]["code"] == "OPERATION"
 
 
+@ON_SQLITE
 def test_what_a_question_within_lacks_is_a_gap(reader, monkeypatch):
     def refuse(*_):
         raise PlanningError("NO_LAYOUT", "/parallelism", "no layout holds it")
@@ -325,6 +336,7 @@ def test_what_a_question_within_lacks_is_a_gap(reader, monkeypatch):
 
 
 @pytest.mark.parametrize("lacking", ["starts_at", "rental"])
+@ON_SQLITE
 def test_charges_that_are_not_known_are_not_exported(client, lacking):
     made = quoted(client, {name: value for name, value in RENTED.items() if name != lacking})
     code = {"starts_at": "STARTS_AT_REQUIRED", "rental": "PRICE_REQUIRED"}[lacking]
@@ -335,6 +347,7 @@ def test_charges_that_are_not_known_are_not_exported(client, lacking):
     assert refused["errors"][0]["code"] == code
 
 
+@ON_SQLITE
 def test_the_electricity_of_own_devices_is_missed_where_nothing_asks_for_it(client):
     asked = {name: value for name, value in OWNED.items() if name != "site"}
     bill = quoted(client, asked)
@@ -448,6 +461,7 @@ def test_of_prices_asked_for_at_once_one_follows_what_all_have_read(client, data
     assert [(each["version"], each["state"]) for each in shown] == [(2, "draft"), (1, "superseded")]
 
 
+@ON_SQLITE
 def test_a_version_that_is_not_the_newest_is_not_priced_again(client):
     made = quoted(client, RUN, "throughput")
     place = f"/v1/quotes/{made['id']}:reprice"
@@ -458,6 +472,7 @@ def test_a_version_that_is_not_the_newest_is_not_priced_again(client):
     assert client.post(place, {"version": 0}).status_code == 422
 
 
+@ON_SQLITE
 def test_a_question_that_is_none_any_more_is_named(client, database):
     """A later version of the service may take other members: the frozen request says which it does not."""
     made = quoted(client)
@@ -473,6 +488,7 @@ def test_a_question_that_is_none_any_more_is_named(client, database):
     assert client.get(place).status_code == client.get(f"{place}/report").status_code == 200
 
 
+@ON_SQLITE
 def test_answers_that_are_too_large_are_not_frozen(client, monkeypatch):
     made = quoted(client)
     monkeypatch.setattr(documents, "MOST_CHARACTERS", 1000)
@@ -485,6 +501,7 @@ def test_answers_that_are_too_large_are_not_frozen(client, monkeypatch):
     assert [item["version"] for item in client.get("/v1/quotes").json()["items"]] == [1]
 
 
+@ON_SQLITE
 def test_the_report_is_a_page_that_runs_nothing(client):
     made = quoted(client, name="<script>alert(1)</script>")
     page = client.get(f"/v1/quotes/{made['id']}/report")

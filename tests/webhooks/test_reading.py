@@ -19,6 +19,7 @@ from service.schemas.events import WebhookEventType
 from service.webhooks import attempts, reading, service
 from service.webhooks.tables import DeliveryRow, WebhookRow
 from tests.applications import MEANS, bearing
+from tests.prepared import ON_SQLITE
 
 EVENTS = {
     "audit-events:read": ["audit.head"],
@@ -90,6 +91,7 @@ def test_every_kind_needs_what_opens_what_it_carries():
 
 class TestMaking:
     @pytest.mark.parametrize(("scope", "types"), EVENTS.items())
+    @ON_SQLITE
     def test_needs_to_read_what_it_is_told(self, tenant, scope, types):
         writer, both = tenant.key("webhooks:write"), tenant.key("webhooks:write", scope)
         for type_ in types:
@@ -98,6 +100,7 @@ class TestMaking:
             assert scope in refused(answer, "/event_types")
             tenant.made(both, body)
 
+    @ON_SQLITE
     def test_of_everything_needs_to_read_everything(self, tenant):
         nearly = tenant.key("webhooks:*", "approvals:read", "budgets:read", "quotes:read")
         assert refused(tenant.request(nearly, "POST", "/v1/webhooks", URL), "/event_types").endswith(
@@ -106,6 +109,7 @@ class TestMaking:
         )
         tenant.made(tenant.key("webhooks:write", "*:read"), URL)
 
+    @ON_SQLITE
     def test_of_tests_alone_needs_nothing_more(self, tenant):
         writer = tenant.key("webhooks:write")
         webhook = tenant.made(writer, {**URL, "event_types": ["webhook.test"]})
@@ -131,6 +135,7 @@ class TestAnothersWebhook:
         shown = tenant.request(writer, "GET", webhook).json()
         assert (shown["url"], shown["event_types"]) == (APPROVED["url"], APPROVED["event_types"])
 
+    @ON_SQLITE
     def test_is_disabled_described_and_deleted_by_whoever_keeps_webhooks(self, tenant, webhook):
         writer = tenant.key("webhooks:write")
         body = {"enabled": False, "description": "noisy"}
