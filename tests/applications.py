@@ -76,14 +76,14 @@ TENANT = OPEN.model_copy(update={"mode": "tenant"})
 def attach(app: FastAPI, database: Database, settings: Settings = OPEN) -> None:
     """Let ``app`` serve ``database``, in open mode unless ``settings`` say other."""
     application.attach_database(app, database, settings, KEYRING)
-    _know_shipped_rows(app.state.snapshots, database)
+    know_shipped_rows(app.state.snapshots, database)
 
 
 _SHIPPED: dict[tuple[int, str], Any] = {}
 """Stores that have read the shipped rows of a revision and digest."""
 
 
-def _know_shipped_rows(store: SnapshotStore, database: Database) -> None:
+def know_shipped_rows(store: SnapshotStore, database: Database) -> None:
     """Let a store begin with what another has read of the same rows: most databases are copies of one."""
     with database.open_reader() as session:
         state = session.get(CatalogState, SHIPPED_TENANT)

@@ -13,11 +13,11 @@ from service.kit.security.principals import DEFAULT_TENANT, LOCAL
 from tests.applications import catalog_transactions
 
 CALLERS = 8
-CHANGES = 20
+CHANGES = 10
 
 
 def test_no_change_is_lost(database):
-    """Each of 160 changes reads, adds one and writes with If-Match, again after every 412."""
+    """Each of 80 changes reads, adds one and writes with If-Match, again after every 412."""
     transactions = catalog_transactions(database)
     creating, changing = (
         WriteContext(LOCAL, f"{verb}_site", "/v1/sites", "test") for verb in ("create", "update")

@@ -23,7 +23,7 @@ NAMES = list_names(shipped())
 REFUSED = [name for name in NAMES if shipped().accelerators[name].accelerator.is_on_chip]
 CLUSTERED = [name for name in NAMES if is_clustered(shipped().accelerators[name], shipped())]
 ALONE = sorted(set(NAMES) - set(CLUSTERED) - set(REFUSED))
-SAMPLE = 12
+SAMPLE = 24
 """Of so many machines of their own, one has its configuration searched on all of its devices."""
 ANSWERED = {
     "a100-sxm-40gb",

@@ -17,11 +17,14 @@ from service.evidence import snapshot as snapshots
 from service.evidence.rows import name_row
 from service.evidence.snapshot import SnapshotStore
 from service.kit.http.problems import Problem, Unavailable
+from tests.applications import know_shipped_rows
+from tests.prepared import ON_SQLITE
 
 
 @pytest.fixture
 def store(database):
     store = SnapshotStore(database)
+    know_shipped_rows(store, database)
     store.refresh()
     return store
 
@@ -44,7 +47,7 @@ def watts(snapshot):
     return snapshot.accelerators["h100-sxm"].accelerator.power_limit_watts
 
 
-@pytest.mark.parametrize("databases", ["sqlite"], indirect=True)
+@ON_SQLITE
 def test_before_the_first_there_is_none(database):
     empty = SnapshotStore(database)
     assert not empty.is_ready
@@ -52,7 +55,7 @@ def test_before_the_first_there_is_none(database):
         _ = empty.get_current(TENANT)
 
 
-@pytest.mark.parametrize("databases", ["sqlite"], indirect=True)
+@ON_SQLITE
 def test_the_same_revision_keeps_the_same_snapshot(store):
     first = store.get_current(TENANT)
     store.refresh()
@@ -70,7 +73,7 @@ def test_a_new_revision_swaps_the_snapshot_and_leaves_the_old_one_alone(store, d
     assert (watts(first), watts(store.get_current(TENANT))) == (700.0, 350.0)
 
 
-@pytest.mark.parametrize("databases", ["sqlite"], indirect=True)
+@ON_SQLITE
 def test_a_change_of_one_tenant_leaves_the_snapshot_of_others(store, database):
     first = store.get_current("another")
     own(database)
@@ -80,7 +83,7 @@ def test_a_change_of_one_tenant_leaves_the_snapshot_of_others(store, database):
     assert (changed.accelerators is first.accelerators, changed.models is first.models) == (False, True)
 
 
-@pytest.mark.parametrize("databases", ["sqlite"], indirect=True)
+@ON_SQLITE
 def test_a_tenant_sees_its_own_row_and_others_the_shipped_one(store, database):
     own(database)
     change(database, 350.0)
@@ -92,7 +95,7 @@ def test_a_tenant_sees_its_own_row_and_others_the_shipped_one(store, database):
     assert "shadows_shipped_version" not in store.get_current("another").accelerators["h100-sxm"].source
 
 
-@pytest.mark.parametrize("databases", ["sqlite"], indirect=True)
+@ON_SQLITE
 def test_a_shipped_row_leaves_with_all_its_names_behind_a_tenants_own(store, database):
     with database.open_writer() as session:
         catalog.copy_row(session, ACCELERATORS, TENANT, "h100-sxm", None)
@@ -107,7 +110,7 @@ def test_a_shipped_row_leaves_with_all_its_names_behind_a_tenants_own(store, dat
     assert mine["Ours"] is mine["h100-sxm"]
 
 
-@pytest.mark.parametrize("databases", ["sqlite"], indirect=True)
+@ON_SQLITE
 def test_a_load_of_shipped_rows_reaches_every_tenant(store, database, monkeypatch):
     own(database)
     store.refresh()
@@ -123,7 +126,7 @@ def test_a_load_of_shipped_rows_reaches_every_tenant(store, database, monkeypatc
     assert store.get_current(TENANT).accelerators["h200-sxm"].source["version"] == 2
 
 
-@pytest.mark.parametrize("databases", ["sqlite"], indirect=True)
+@ON_SQLITE
 def test_a_deleted_row_leaves_the_next_snapshot(store, database):
     with database.open_writer() as session:
         catalog.copy_row(session, ACCELERATORS, TENANT, "h100-sxm", "mine")
@@ -136,7 +139,7 @@ def test_a_deleted_row_leaves_the_next_snapshot(store, database):
     assert "mine" not in store.get_current(TENANT).accelerators
 
 
-@pytest.mark.parametrize("databases", ["sqlite"], indirect=True)
+@ON_SQLITE
 def test_a_snapshot_is_frozen(store):
     with pytest.raises(AttributeError):
         store.get_current(TENANT).revision = 7
@@ -147,12 +150,15 @@ def test_names_and_aliases_lead_to_the_same_row(snapshot):
     assert snapshot.models["meta-llama/Llama-3.1-8B"] is snapshot.models["llama-3.1-8b"]
 
 
-def test_the_shipped_snapshot_is_that_of_a_loaded_database(store, snapshot):
+def test_the_shipped_snapshot_is_that_of_a_loaded_database(database, snapshot):
+    store = SnapshotStore(database)
+    store.refresh()
     for name in RESOURCES.keys() & {field.name for field in fields(snapshot)}:
         assert getattr(store.get_current(TENANT), name) == getattr(snapshot, name)
     assert store.get_current(TENANT).curves == snapshot.curves
 
 
+@ON_SQLITE
 def test_readers_never_see_half_a_snapshot(store, database):
     """While a writer counts watts and revision up together, every snapshot holds a matching pair."""
     own(database)
@@ -224,7 +230,7 @@ def test_a_write_decodes_the_changed_row_alone(store, database, monkeypatch):
     assert decoded == ["mine"]
 
 
-@pytest.mark.parametrize("databases", ["sqlite"], indirect=True)
+@ON_SQLITE
 def test_the_snapshot_of_an_idle_tenant_is_dropped_and_built_again(store, database):
     own(database)
     change(database, 650)
@@ -290,7 +296,7 @@ def test_a_tenant_is_built_at_its_first_question_and_others_do_not_wait(database
     assert found.accelerators["held"].accelerator.power_limit_watts == 350.0
 
 
-@pytest.mark.parametrize("databases", ["sqlite"], indirect=True)
+@ON_SQLITE
 def test_a_question_waits_for_its_catalog_as_long_as_a_request_may(held, monkeypatch):
     store = held.store
     monkeypatch.setattr(snapshots, "REQUEST_SECONDS", 0.01)
@@ -303,7 +309,7 @@ def test_a_question_waits_for_its_catalog_as_long_as_a_request_may(held, monkeyp
     assert asyncio.run(store.await_current(TENANT)) is store.get_current(TENANT)
 
 
-@pytest.mark.parametrize("databases", ["sqlite"], indirect=True)
+@ON_SQLITE
 def test_a_build_that_failed_is_tried_again(held, monkeypatch):
     store = held.store
     held.may_go_on.set()
@@ -314,7 +320,7 @@ def test_a_build_that_failed_is_tried_again(held, monkeypatch):
     assert "held" in store.get_current(TENANT).accelerators
 
 
-@pytest.mark.parametrize("databases", ["sqlite"], indirect=True)
+@ON_SQLITE
 def test_all_tenants_are_built_the_last_changed_first(held):
     store = held.store
     held.may_go_on.set()
