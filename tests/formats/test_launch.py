@@ -412,8 +412,16 @@ def test_megatron_states_how_tokens_take_experts_and_how_kernels_are_launched(te
     read = read_settings("megatron_lm", keys)
     assert settings.items() <= read.settings.items()
     assert write_settings("megatron_lm", settings).keys.items() >= keys.items()
-    for tool in ("torchtitan", "deepspeed"):
-        assert {error.pointer for error in write_settings(tool, settings).missing} >= settings.keys()
+    assert {error.pointer for error in write_settings("deepspeed", settings).missing} >= settings.keys()
+
+
+@pytest.mark.parametrize("key", ["debug.moe_force_load_balance", "training.debug_moe_force_load_balance"])
+def test_torchtitan_overrides_the_router_under_two_names(key):
+    section, name = key.split(".")
+    read = read_settings("torchtitan", parse_keys("torchtitan", f"{section} = {{{name} = true}}"))
+    assert read.settings["/workload/expert_balance"] == "forced"
+    told = write_settings("torchtitan", read.settings)
+    assert told.keys["debug.moe_force_load_balance"] is True
 
 
 def test_a_capacity_without_padding_is_not_read():

@@ -18,6 +18,7 @@ from service.formats.launch.rules import (
     DATA,
     DEVICES,
     EXPERT,
+    EXPERT_BALANCE,
     FRAMEWORK,
     FUSION,
     GLOBAL_BATCH,
@@ -62,6 +63,7 @@ _SCHEDULE, _STAGE_LAYERS = (
 _LOCAL, _GLOBAL = "training.local_batch_size", "training.global_batch_size"
 _MICRO = "parallelism.pipeline_parallel_microbatch_size"
 _OFFLOAD = "training.enable_cpu_offload"
+_FORCED, _EARLY_FORCED = "debug.moe_force_load_balance", "training.debug_moe_force_load_balance"
 _ASYNC, _EARLY_ASYNC = "parallelism.enable_async_tensor_parallel", "experimental.enable_async_tensor_parallel"
 _MODE, _OPTION = "activation_checkpoint.mode", "activation_checkpoint.selective_ac_option"
 _LOOPED_STAGES = 2
@@ -136,6 +138,14 @@ def _write_tensor_overlap(settings: LaunchSettingValues) -> ToolKeys:
 
 def _read_tensor_overlap(keys: ToolKeys, _: LaunchSettingValues) -> LaunchSettingValues:
     return {OVERLAP_TENSOR: True} if keys.get(_ASYNC) or keys.get(_EARLY_ASYNC) else {}
+
+
+def _write_balance(settings: LaunchSettingValues) -> ToolKeys:
+    return {_FORCED: True} if settings.get(EXPERT_BALANCE) == "forced" else {}
+
+
+def _read_balance(keys: ToolKeys, _: LaunchSettingValues) -> LaunchSettingValues:
+    return {EXPERT_BALANCE: "forced"} if keys.get(_FORCED) or keys.get(_EARLY_FORCED) else {}
 
 
 def _write_schedule(settings: LaunchSettingValues) -> ToolKeys:
@@ -261,6 +271,13 @@ RULES: Final = (
         "sends collectives of tensor parallelism in pieces beside products, in compiled blocks",
         _write_tensor_overlap,
         _read_tensor_overlap,
+    ),
+    SettingRule(
+        (EXPERT_BALANCE,),
+        (_FORCED, _EARLY_FORCED),
+        "overrides the router, so that every expert takes as many tokens",
+        _write_balance,
+        _read_balance,
     ),
     SettingRule(
         (DATA, SHARDING, GROUP),
