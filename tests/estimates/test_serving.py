@@ -4,7 +4,7 @@ import contextlib
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from service.estimates.service import ESTIMATES, NoSoundEstimate, answer_question
@@ -28,6 +28,11 @@ LENGTHS = st.one_of(
         st.lists(st.integers(100, 4000), min_size=1, max_size=5),
     ),
 )
+HARDLY_WAITING = (
+    {"distribution": "lognormal", "mean_tokens": 294.0, "sigma": 1.0},
+    {"distribution": "lognormal", "mean_tokens": 299.0, "sigma": 0.25},
+)
+"""Lengths of which the cache holds 134 requests, more than are served fastest: of 135, one waits."""
 
 
 def served(model="llama-3.1-8b", accelerator="h100-sxm", count=1, **workload):
@@ -50,6 +55,7 @@ def throughput(asked):
     st.tuples(LENGTHS, LENGTHS),
     st.integers(1, 300),
 )
+@example(("llama-2-13b", "a100-sxm-80gb"), "tensor", 1, HARDLY_WAITING, 135)
 def test_a_closed_loop_agrees_with_itself(pair, axis, count, lengths, concurrency):
     """Little's law: requests in the system = rate x time that each of them takes."""
     inputs, outputs = lengths

@@ -168,8 +168,9 @@ def _estimate_operating_point(
         there = there._replace(decoding_seconds=at.batch / at.rate)
     elif load.concurrency is not None:
         # Also by Little's law, from the latency at the point itself, not interpolated on the grid.
+        # The highest rate may be that of a smaller batch: at this one it may take more requests than exist.
         latency = there.requests / there.requests_per_second
-        rate = at.rate if at.saturated else min(load.concurrency / latency, at.most)
+        rate = min(load.concurrency / latency, at.most)
         at = at._replace(rate=rate, place_seconds=max(0.0, load.concurrency / rate - latency))
     return _build_served_load(setting, there, at, times)
 
