@@ -72,12 +72,13 @@ class ServingEstimate:
             return self.apply_corrections(ServingSpreads(first, each, rate, *drawn))
         multiplied = OperatorQuantity.MATRIX_PEAK, self.model.narrow
         streamed = OperatorQuantity.BANDWIDTH, None
+        times = invert_spread(rate)
+        widened = self._add_device_spread(self._add_device_spread(times, multiplied), streamed)
         found = ServingSpreads(
             self._add_device_spread(first, multiplied),
             self._add_device_spread(each, streamed),
-            invert_spread(
-                self._add_device_spread(self._add_device_spread(invert_spread(rate), multiplied), streamed)
-            ),
+            # Two inversions differ in the last digit from none.
+            rate if widened is times else invert_spread(widened),
             *drawn,
         )
         return self.apply_corrections(found)
