@@ -196,9 +196,9 @@ def test_products_of_few_rows_keep_their_ratio_to_streams_of_the_node():
     assert found.serving.find_share(ServingQuantity.WEIGHT_BANDWIDTH, None).value == pytest.approx(known)
 
 
-@pytest.mark.parametrize(("reached", "factor"), [(0.95, 1.0), (0.5, 0.5 / 0.71758)])
+@pytest.mark.parametrize(("reached", "factor"), [(0.95, 1.0), (0.5, 0.5 / 0.70990)])
 def test_a_kernel_alone_bounds_an_engine_and_makes_none_faster(reached, factor):
-    """Engines reach 0.71758 of the rate of streams over their caches."""
+    """Engines reach 0.70990 of the rate of streams over their caches."""
     quantity = ServingQuantity.CACHE_BANDWIDTH
     streams = NODE.operators[STREAMS, None].value
     own = replace(NODE, serving={quantity: figure(reached * streams, H100.bandwidth_bytes_per_second)})
