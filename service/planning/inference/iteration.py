@@ -46,7 +46,7 @@ from service.planning.inference.exchange import PassMessages, build_messages
 from service.planning.inference.matrices import (
     DENSE,
     HEAD,
-    IMAGED,
+    IMAGE_ROUTED,
     NOTHING_ROUTED,
     ROUTED,
     Array,
@@ -232,13 +232,13 @@ class IterationModel:
         """Returns the seconds of one iteration by part."""
         tokens = larger(batch.tokens, _LEAST)
         here, rows = self._compute_rank_share(tokens), self._count_output_rows(batch)
-        routed, imaged = self._route_tokens(batch, tokens)
-        matrices = self._compute_matmul_time(here, routed, imaged, rows)
+        routed, image_routed = self._route_tokens(batch, tokens)
+        matrices = self._compute_matmul_time(here, routed, image_routed, rows)
         dense, experts, head = (_to_number(matrices.seconds[..., kind]) for kind in (DENSE, ROUTED, HEAD))
         if self.image_share:
-            experts = experts + _to_number(matrices.seconds[..., IMAGED])
+            experts = experts + _to_number(matrices.seconds[..., IMAGE_ROUTED])
         attention = self._compute_attention_work(batch)
-        copied = (routed.rows + imaged.rows) * self.copied_bytes * self.rates.expert_copies
+        copied = (routed.rows + image_routed.rows) * self.copied_bytes * self.rates.expert_copies
         other = here * self.streaming.seconds + rows * self.drawing.seconds + copied / self.copying
         collectives = self._compute_collective_seconds(tokens, here) + self._compute_head_collective_seconds(
             rows
@@ -304,7 +304,7 @@ class IterationModel:
         return self.routing.estimate_busiest_group(text), self.routing.estimate_busiest_group(images)
 
     def _compute_matmul_time(
-        self, here: float, routed: RoutedRows, imaged: RoutedRows, rows: float
+        self, here: float, routed: RoutedRows, image_routed: RoutedRows, rows: float
     ) -> MatrixTimes:
         """Returns all matrices: blocks on a rank's tokens, experts on the replica's, the head on ``rows``."""
         kinds = [
@@ -314,8 +314,8 @@ class IterationModel:
         ]
         if self.image_share:
             # An iteration without images reads none of their experts.
-            read = self._compute_read_share(imaged) * (imaged.rows > 0.0)
-            kinds.append((imaged.rows, imaged.rows_of_expert, read, imaged.experts))
+            read = self._compute_read_share(image_routed) * (image_routed.rows > 0.0)
+            kinds.append((image_routed.rows, image_routed.rows_of_expert, read, image_routed.experts))
         total, each, share, batch = (_stack_figures(*figures) for figures in zip(*kinds, strict=True))
         return self.matrices.compute_matmul_time(total, each, share, batch)
 
@@ -404,7 +404,7 @@ def build_iteration_model(
     stream = machine.bandwidth_bytes_per_second * machine.rates.bandwidth * rates.cache_bandwidth
     image_share, of_images = _find_image_share(profile, workload), 0.0
     if image_share:
-        of_images = matrices.launches[IMAGED] + profile.expert_blocks * rates.expert_kernels
+        of_images = matrices.launches[IMAGE_ROUTED] + profile.expert_blocks * rates.expert_kernels
     return IterationModel(
         machine=machine,
         rates=rates,

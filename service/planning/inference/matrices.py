@@ -33,7 +33,7 @@ from service.planning.precision import ELEMENT_BITS, ELEMENT_BYTES, NumberFormat
 Array: TypeAlias = NDArray[np.float64]
 CountedTemplate: TypeAlias = tuple[OperatorTemplate, float]
 
-DENSE, ROUTED, HEAD, IMAGED = 0, 1, 2, 3
+DENSE, ROUTED, HEAD, IMAGE_ROUTED = 0, 1, 2, 3
 LEAST_TILE_ROWS = 16.0
 """Rows of the smallest tile of a multiplication."""
 _LEAST = 1e-9
