@@ -6,7 +6,7 @@ from typing import Any, Final
 from urllib.parse import urlencode
 
 from service.app.examples import EXAMPLES
-from service.quotes.form.fields import TRAINING, WORKLOAD
+from service.resolve.form_fields import TRAINING, WORKLOAD
 
 Body = dict[str, Any]
 

@@ -1,62 +1,30 @@
-"""Fields of forms and the values that people type into them, read as members of a request."""
+"""Values that people type into the fields of forms, read as members of a request."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from decimal import Decimal
-from typing import Any, Final, Literal, Protocol
+from typing import Any, Final
 
 from pydantic_core import from_json
 
 from service.kit.http.problems import Problem
 from service.kit.locales import explain_number
 from service.resolve.catalog import CatalogView
-from service.resolve.titles import MOST_NAME_CHARACTERS, CatalogRows, find_titled_id
+from service.resolve.form_fields import FieldKind, FormField
+from service.resolve.titles import MOST_NAME_CHARACTERS, find_titled_id
 
-FieldKind = Literal["number", "whole", "money", "name", "choice", "code", "start", "config"]
-FieldOptions = tuple[tuple[str, str], ...]
 NUMBER_KINDS: Final[frozenset[FieldKind]] = frozenset({"number", "whole", "money"})
-ENGINES: Final = ("vllm", "sglang", "tensorrt-llm", "llama.cpp", "transformers")
-WEIGHT_PRECISIONS: Final = ("fp32", "fp16", "bf16", "fp8", "int8", "fp4", "int4")
-
-
-class ReadableField(Protocol):
-    """Members of a field by which its value is read."""
-
-    @property
-    def pointer(self) -> str:
-        """Place in the request."""
-
-    @property
-    def kind(self) -> FieldKind:
-        """Kind of the value."""
-
-    @property
-    def times(self) -> Decimal:
-        """Factor for a typed number."""
-
-    @property
-    def rows(self) -> CatalogRows | None:
-        """Catalog rows to choose from."""
-
-    @property
-    def options(self) -> FieldOptions:
-        """Further choices."""
 
 
 class FieldFault(Exception):
     """An error in a field. Its text never repeats the input."""
 
 
-def build_plain_options(values: Iterable[str]) -> FieldOptions:
-    """Returns choices whose labels are their values."""
-    return tuple((value, value) for value in values)
-
-
-def list_number_fields(fields: Mapping[str, ReadableField]) -> frozenset[str]:
+def list_number_fields(fields: Mapping[str, FormField]) -> frozenset[str]:
     """Returns the names of the fields whose values are numbers."""
     return frozenset(name for name, field in fields.items() if field.kind in NUMBER_KINDS)
 
 
-def check_option(field: ReadableField, text: str) -> str:
+def check_option(field: FormField, text: str) -> str:
     """Returns a choice. Raises FieldFault if it is not one of the field."""
     if field.options and text not in dict(field.options):
         raise FieldFault("must be one of the list")
@@ -70,7 +38,7 @@ def check_number(text: str) -> str:
     return text
 
 
-def parse_number(field: ReadableField, text: str) -> float | int:
+def parse_number(field: FormField, text: str) -> float | int:
     """Returns a typed number in the unit of the request. Raises FieldFault if it is none."""
     number = Decimal(check_number(text)) * field.times
     if field.kind == "number":
@@ -91,14 +59,14 @@ def parse_config(text: str) -> dict[str, Any]:
     return config
 
 
-def find_row_id(catalog: CatalogView, field: ReadableField, text: str) -> str:
+def find_row_id(catalog: CatalogView, field: FormField, text: str) -> str:
     """Returns the id of the row that is called ``text``, or ``text`` for the catalog to read."""
     if len(text) > MOST_NAME_CHARACTERS:
         raise FieldFault(f"must have at most {MOST_NAME_CHARACTERS} characters")
     return find_titled_id(catalog, field.rows, text) if field.rows else text
 
 
-def convert_problem_units(problem: Problem, fields: Mapping[str, ReadableField]) -> Problem:
+def convert_problem_units(problem: Problem, fields: Mapping[str, FormField]) -> Problem:
     """Returns a problem without limits in its messages for fields that use another unit than the request."""
     times = {field.pointer: field.times for field in fields.values()}
     errors = [

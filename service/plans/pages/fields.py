@@ -2,26 +2,38 @@
 
 from collections.abc import Mapping
 from decimal import Decimal
-from typing import Final, NamedTuple
+from typing import Final
 
 from service.kit.http.html import Form
-from service.planning.precision import TrainingPrecision
 from service.plans.words import GOALS
-from service.resolve.forms import (
-    ENGINES,
-    WEIGHT_PRECISIONS,
-    FieldKind,
+from service.resolve.form_fields import (
+    ADAPTATION,
+    CONCURRENCY,
+    CURRENCY,
+    FIRST_TOKEN_SECONDS,
+    GRID_ZONE,
+    INPUT_TOKENS,
+    OUTPUT_TOKEN_MILLISECONDS,
+    OUTPUT_TOKENS,
+    REQUESTS_PER_SECOND,
+    SEQUENCE_LENGTH,
+    SERVICE_DAYS,
+    SERVING,
+    SERVING_ENGINE,
+    TOTAL_TOKENS_BILLIONS,
+    TRAINING,
+    TRAINING_PRECISION,
+    WEIGHT_PRECISION,
+    WORKLOAD,
+    FieldGroup,
     FieldOptions,
-    build_plain_options,
-    list_number_fields,
+    FormField,
 )
-from service.resolve.titles import CatalogRows
+from service.resolve.forms import list_number_fields
 
-WORKLOAD, GOAL, CURRENCY = "workload", "goal", "currency_code"
-TRAINING, SERVING = "training", "inference"
+GOAL = "goal"
 CANDIDATES: Final = ("accelerator", "accelerator_2", "accelerator_3", "accelerator_4")
 """Fields of the accelerators to search."""
-WORKLOADS: Final[FieldOptions] = ((SERVING, "Serve it"), (TRAINING, "Train it"))
 GOAL_OPTIONS: Final[FieldOptions] = tuple(GOALS.items())
 _DAY: Final = Decimal(86400)
 _PURCHASE_OPTIONS: Final = (
@@ -31,44 +43,6 @@ _PURCHASE_OPTIONS: Final = (
     ("committed", "committed"),
     ("capacity_block", "capacity block"),
 )
-
-
-class FormField(NamedTuple):
-    """A field. ``pointer`` is its place in the request."""
-
-    name: str
-    label: str
-    pointer: str
-    unit: str = ""
-    example: str = ""
-    hint: str = ""
-    kind: FieldKind = "number"
-    times: Decimal = Decimal(1)
-    """Factor for a typed number."""
-    rows: CatalogRows | None = None
-    """Catalog rows to choose from."""
-    member: str = ""
-    """Member of the catalog's offers whose values are the choices."""
-    options: FieldOptions = ()
-    """Further choices."""
-    nothing: str = ""
-    """Label of an empty choice."""
-
-    @property
-    def id(self) -> str:
-        """Id of the control in the page."""
-        return f"field-{self.name}"
-
-
-class FieldGroup(NamedTuple):
-    """A group of fields, which may apply to one kind of work only."""
-
-    title: str
-    fields: tuple[FormField, ...]
-    workload: str = ""
-    hint: str = ""
-    is_first: bool = False
-    """True if the group is shown before the others, which are folded."""
 
 
 MODEL: Final = FieldGroup(
@@ -88,72 +62,22 @@ MODEL: Final = FieldGroup(
 SERVED: Final = FieldGroup(
     "Service",
     (
-        FormField(
-            "concurrency", "Users", "/workload/concurrency", "requests at a time", example="16", kind="whole"
-        ),
-        FormField(
-            "days",
-            "Time of service",
-            "/workload/horizon/duration_seconds",
-            "days",
-            example="30",
-            times=_DAY,
-        ),
-        FormField(
-            "input_tokens",
-            "Length of a prompt",
-            "/workload/input_tokens",
-            "tokens",
-            example="1000",
-            kind="whole",
-        ),
-        FormField(
-            "output_tokens",
-            "Length of an answer",
-            "/workload/output_tokens",
-            "tokens",
-            example="250",
-            kind="whole",
-        ),
-        FormField(
-            "first_token_seconds",
-            "Longest time to the first token",
-            "/workload/service_levels/time_to_first_token_seconds",
-            "seconds",
-            example="1",
-        ),
-        FormField(
-            "output_token_milliseconds",
-            "Longest time per token",
-            "/workload/service_levels/time_per_output_token_seconds",
-            "milliseconds",
-            example="50",
-            times=Decimal("0.001"),
-        ),
+        CONCURRENCY,
+        SERVICE_DAYS,
+        INPUT_TOKENS,
+        OUTPUT_TOKENS,
+        FIRST_TOKEN_SECONDS,
+        OUTPUT_TOKEN_MILLISECONDS,
     ),
-    SERVING,
+    WORKLOAD,
+    frozenset({SERVING}),
     is_first=True,
 )
 TRAINED: Final = FieldGroup(
     "Training run",
     (
-        FormField(
-            "total_tokens_billions",
-            "Tokens to train on",
-            "/workload/total_tokens",
-            "billions",
-            example="10",
-            kind="whole",
-            times=Decimal(10**9),
-        ),
-        FormField(
-            "sequence_length",
-            "Length of a sequence",
-            "/workload/sequence_length",
-            "tokens",
-            example="4096",
-            kind="whole",
-        ),
+        TOTAL_TOKENS_BILLIONS,
+        SEQUENCE_LENGTH,
         FormField(
             "global_batch_size",
             "Batch of a step",
@@ -171,7 +95,8 @@ TRAINED: Final = FieldGroup(
             times=_DAY,
         ),
     ),
-    TRAINING,
+    WORKLOAD,
+    frozenset({TRAINING}),
     is_first=True,
 )
 MONEY: Final = FieldGroup(
@@ -213,14 +138,7 @@ HARDWARE: Final = FieldGroup(
 MORE_SERVED: Final = FieldGroup(
     "More about the service",
     (
-        FormField(
-            "requests_per_second",
-            "Requests",
-            "/workload/request_rate_per_second",
-            "per second",
-            example="2",
-            hint="Replaces the number of users.",
-        ),
+        REQUESTS_PER_SECOND,
         FormField(
             "request_seconds",
             "Longest time of a request",
@@ -229,46 +147,20 @@ MORE_SERVED: Final = FieldGroup(
             example="30",
             hint="Give a long one for work that nobody waits for.",
         ),
-        FormField(
-            "weight_precision",
-            "Precision of the weights",
-            "/workload/weight_precision",
-            kind="choice",
-            options=build_plain_options(WEIGHT_PRECISIONS),
-            nothing="as published",
-        ),
-        FormField(
-            "engine",
-            "Serving engine",
-            "/workload/engine/name",
-            kind="choice",
-            options=build_plain_options(ENGINES),
-            nothing="the usual one for the model",
-        ),
+        WEIGHT_PRECISION,
+        SERVING_ENGINE,
     ),
-    SERVING,
+    WORKLOAD,
+    frozenset({SERVING}),
 )
 MORE_TRAINED: Final = FieldGroup(
     "More about the training run",
     (
-        FormField(
-            "adaptation",
-            "Trained parameters",
-            "/workload/adaptation/kind",
-            kind="choice",
-            options=(("lora", "adapters (LoRA)"), ("qlora", "adapters on 4-bit weights (QLoRA)")),
-            nothing="all",
-        ),
-        FormField(
-            "precision",
-            "Precision of training",
-            "/workload/precision",
-            kind="choice",
-            options=build_plain_options(tuple(TrainingPrecision)),
-            nothing="the best that the devices support",
-        ),
+        ADAPTATION,
+        TRAINING_PRECISION,
     ),
-    TRAINING,
+    WORKLOAD,
+    frozenset({TRAINING}),
 )
 LIMITS: Final = FieldGroup(
     "Offers and limits",
@@ -399,14 +291,7 @@ SITE: Final = FieldGroup(
     "Building of rented devices",
     (
         FormField("site", "Site", "/site/site_id", kind="choice", rows="sites", nothing="not known"),
-        FormField(
-            "grid",
-            "Grid zone",
-            "/site/grid_id",
-            kind="choice",
-            rows="grids",
-            nothing="that of the site, if it has one",
-        ),
+        GRID_ZONE,
     ),
     hint="For energy and emissions. The provider pays for the electricity.",
 )

@@ -14,19 +14,11 @@ from service.formats.providers import get_provider_name
 from service.kit.http.html import Form, group_errors_by_field, render_template
 from service.kit.http.problems import BadRequest, FieldError, Problem, Unprocessable
 from service.kit.locales import write_numbers
-from service.plans.pages.fields import (
-    AT_FIRST,
-    FIELDS,
-    GOAL_OPTIONS,
-    GROUPS,
-    LABELS,
-    NUMBER_FIELDS,
-    WORKLOADS,
-    FormField,
-)
+from service.plans.pages.fields import AT_FIRST, FIELDS, GOAL_OPTIONS, GROUPS, LABELS, NUMBER_FIELDS
 from service.plans.pages.question import TypedPlan, build_request, parse_plan
 from service.resolve.catalog import CatalogView
-from service.resolve.forms import FieldOptions, convert_problem_units
+from service.resolve.form_fields import WORKLOADS, FieldOptions, FormField
+from service.resolve.forms import convert_problem_units
 from service.resolve.titles import get_title, list_suggestions, list_titles
 from service.schemas.plans import PlanRequest
 

@@ -16,20 +16,16 @@ from service.kit.http.validation import build_body_problem
 from service.plans.pages.fields import (
     AT_FIRST,
     CANDIDATES,
-    CURRENCY,
     FIELD_NAMES,
     FIELDS,
     GOAL,
     GROUPS,
     IN_PLACE_OF,
     PLACES,
-    SERVING,
-    TRAINING,
-    WORKLOAD,
-    FormField,
 )
 from service.plans.words import GOALS
 from service.resolve.catalog import CatalogView
+from service.resolve.form_fields import CURRENCY, SERVING, TRAINING, WORKLOAD, FormField
 from service.resolve.forms import (
     FieldFault,
     check_number,
@@ -85,7 +81,7 @@ def _list_wrong_choices(form: Form) -> Iterator[tuple[str, str]]:
 def _list_relevant(form: Form) -> Iterator[FormField]:
     """Yields the fields that apply to the chosen work and that no other field replaces."""
     for group in GROUPS:
-        if group.workload and group.workload != form.get(WORKLOAD):
+        if group.of and form.get(group.of) not in group.when:
             continue
         for field in group.fields:
             other = IN_PLACE_OF.get(field.name)

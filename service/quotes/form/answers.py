@@ -18,7 +18,7 @@ from service.kit.locales import localize_number
 from service.kit.reports.numbers import TIMES, to_title
 from service.quotes.form.card import AnswerCard, build_card
 from service.quotes.form.comparison import ComparedAnswer
-from service.quotes.form.fields import AT_FIRST, CURRENCY, FIELDS, GROUPS, SERVING, WORKLOAD
+from service.quotes.form.fields import AT_FIRST, FIELDS, GROUPS
 from service.quotes.form.links import KEPT, build_address, build_query, list_kept, parse_query
 from service.quotes.form.question import TypedForm, parse_question
 from service.quotes.report.service import ReportParts, build_estimate_parts
@@ -31,6 +31,7 @@ from service.quotes.snapshot import (
     project_questions,
 )
 from service.resolve.catalog import CatalogView
+from service.resolve.form_fields import CURRENCY, SERVING, WORKLOAD
 from service.resolve.forms import convert_problem_units
 from service.resolve.names import NamedRows
 from service.resolve.titles import get_title, list_titles

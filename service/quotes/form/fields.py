@@ -2,26 +2,39 @@
 
 from collections.abc import Mapping
 from decimal import Decimal
-from typing import Final, NamedTuple
+from typing import Final
 
 from service.kit.http.html import Form
-from service.planning.precision import TrainingPrecision
 from service.quotes.snapshot import QUESTIONS
-from service.resolve.forms import (
-    ENGINES,
-    WEIGHT_PRECISIONS,
-    FieldKind,
+from service.resolve.form_fields import (
+    ADAPTATION,
+    CONCURRENCY,
+    CURRENCY,
+    FIRST_TOKEN_SECONDS,
+    GRID_ZONE,
+    INPUT_TOKENS,
+    OUTPUT_TOKEN_MILLISECONDS,
+    OUTPUT_TOKENS,
+    REQUESTS_PER_SECOND,
+    SEQUENCE_LENGTH,
+    SERVICE_DAYS,
+    SERVING,
+    SERVING_ENGINE,
+    TOTAL_TOKENS_BILLIONS,
+    TRAINING,
+    TRAINING_PRECISION,
+    WEIGHT_PRECISION,
+    WORKLOAD,
+    FieldGroup,
     FieldOptions,
+    FormField,
     build_plain_options,
-    list_number_fields,
 )
-from service.resolve.titles import CatalogRows
+from service.resolve.forms import list_number_fields
 from service.schemas.workloads import WeightFormatName
 
-QUESTION, WORKLOAD, SUPPLY, CURRENCY = "question", "workload", "supply", "currency_code"
-TRAINING, SERVING = "training", "inference"
+QUESTION, SUPPLY = "question", "supply"
 RENTED, OWNED, BOTH = "rented", "owned", "both"
-WORKLOADS: Final[FieldOptions] = ((SERVING, "Serve it"), (TRAINING, "Train it"))
 ASKED: Final[FieldOptions] = (
     ("utility_bill", "All four: memory, speed, cost and utility bill"),
     ("cost", "Does it fit, how fast is it, what does it cost?"),
@@ -29,43 +42,6 @@ ASKED: Final[FieldOptions] = (
     ("memory", "Does it fit?"),
 )
 """Questions by the name of their estimate. Each includes those after it."""
-
-
-class FormField(NamedTuple):
-    """A field. ``pointer`` is its place in the question, or empty if it only selects other fields."""
-
-    name: str
-    label: str
-    pointer: str
-    unit: str = ""
-    example: str = ""
-    hint: str = ""
-    kind: FieldKind = "number"
-    times: Decimal = Decimal(1)
-    """Factor for a typed number."""
-    rows: CatalogRows | None = None
-    """Catalog rows to choose from, by their ids."""
-    options: FieldOptions = ()
-    """Further choices."""
-    nothing: str = ""
-    """Label of an empty choice."""
-    since: str = "memory"
-    """Narrowest question whose answer depends on the field."""
-    needed_since: str = ""
-    """Narrowest question that needs the field."""
-
-
-class FieldGroup(NamedTuple):
-    """A group of fields. A group of a choice applies only to some of its values."""
-
-    title: str
-    fields: tuple[FormField, ...]
-    of: str = ""
-    """Name of the field with the choice."""
-    when: frozenset[str] = frozenset()
-    """Values of that field for which the group applies."""
-    is_first: bool = False
-    """True if the group is shown before the others, which are folded."""
 
 
 MODEL = FieldGroup(
@@ -109,38 +85,10 @@ DEVICES = FieldGroup(
 SERVED = FieldGroup(
     "Serving",
     (
-        FormField(
-            "concurrency",
-            "Users",
-            "/workload/concurrency",
-            unit="requests at a time",
-            example="16",
-            kind="whole",
-        ),
-        FormField(
-            "input_tokens",
-            "Length of a prompt",
-            "/workload/input_tokens",
-            unit="tokens",
-            example="1000",
-            kind="whole",
-        ),
-        FormField(
-            "output_tokens",
-            "Length of an answer",
-            "/workload/output_tokens",
-            unit="tokens",
-            example="250",
-            kind="whole",
-        ),
-        FormField(
-            "weight_precision",
-            "Precision of the weights",
-            "/workload/weight_precision",
-            kind="choice",
-            options=build_plain_options(WEIGHT_PRECISIONS),
-            nothing="as published",
-        ),
+        CONCURRENCY,
+        INPUT_TOKENS,
+        OUTPUT_TOKENS,
+        WEIGHT_PRECISION,
     ),
     WORKLOAD,
     frozenset({SERVING}),
@@ -149,41 +97,10 @@ SERVED = FieldGroup(
 TRAINED = FieldGroup(
     "Training",
     (
-        FormField(
-            "total_tokens_billions",
-            "Tokens to train on",
-            "/workload/total_tokens",
-            unit="billions",
-            example="10",
-            kind="whole",
-            times=Decimal(10**9),
-            since="throughput",
-            needed_since="cost",
-        ),
-        FormField(
-            "adaptation",
-            "Trained parameters",
-            "/workload/adaptation/kind",
-            kind="choice",
-            options=(("lora", "adapters (LoRA)"), ("qlora", "adapters on 4-bit weights (QLoRA)")),
-            nothing="all",
-        ),
-        FormField(
-            "sequence_length",
-            "Length of a sequence",
-            "/workload/sequence_length",
-            unit="tokens",
-            example="4096",
-            kind="whole",
-        ),
-        FormField(
-            "precision",
-            "Precision of training",
-            "/workload/precision",
-            kind="choice",
-            options=build_plain_options(tuple(TrainingPrecision)),
-            nothing="the best that the devices support",
-        ),
+        TOTAL_TOKENS_BILLIONS,
+        ADAPTATION,
+        SEQUENCE_LENGTH,
+        TRAINING_PRECISION,
     ),
     WORKLOAD,
     frozenset({TRAINING}),
@@ -246,24 +163,8 @@ MORE_TRAINED = FieldGroup(
 MORE_SERVED = FieldGroup(
     "More about serving",
     (
-        FormField(
-            "requests_per_second",
-            "Requests",
-            "/workload/request_rate_per_second",
-            unit="per second",
-            example="2",
-            hint="Replaces the number of users.",
-        ),
-        FormField(
-            "days",
-            "Time of service",
-            "/workload/horizon/duration_seconds",
-            unit="days",
-            example="30",
-            times=Decimal(86400),
-            since="cost",
-            needed_since="cost",
-        ),
+        REQUESTS_PER_SECOND,
+        SERVICE_DAYS,
         FormField(
             "weight_format",
             "Quantisation of the weights",
@@ -273,31 +174,9 @@ MORE_SERVED = FieldGroup(
             options=build_plain_options(tuple(WeightFormatName.__members__)),
             nothing="none",
         ),
-        FormField(
-            "engine",
-            "Serving engine",
-            "/workload/engine/name",
-            kind="choice",
-            options=build_plain_options(ENGINES),
-            nothing="the usual one for the model",
-        ),
-        FormField(
-            "first_token_seconds",
-            "Longest time to the first token",
-            "/workload/service_levels/time_to_first_token_seconds",
-            unit="seconds",
-            example="1",
-            since="throughput",
-        ),
-        FormField(
-            "output_token_milliseconds",
-            "Longest time per token",
-            "/workload/service_levels/time_per_output_token_seconds",
-            unit="milliseconds",
-            example="50",
-            times=Decimal("0.001"),
-            since="throughput",
-        ),
+        SERVING_ENGINE,
+        FIRST_TOKEN_SECONDS,
+        OUTPUT_TOKEN_MILLISECONDS,
     ),
     WORKLOAD,
     frozenset({SERVING}),
@@ -418,14 +297,7 @@ SITE = FieldGroup(
             hint="Required with a tariff.",
             kind="start",
         ),
-        FormField(
-            "grid",
-            "Grid zone",
-            "/site/grid_id",
-            kind="choice",
-            rows="grids",
-            nothing="that of the site, if it has one",
-        ),
+        GRID_ZONE,
         FormField(
             "carbon_intensity",
             "Emissions of a kWh",

@@ -5,9 +5,10 @@ from typing import Any, Final
 from urllib.parse import parse_qsl, urlencode
 
 from service.kit.http.html import Form
-from service.quotes.form.fields import AT_FIRST, FIELDS, QUESTION, WORKLOAD
+from service.quotes.form.fields import AT_FIRST, FIELDS, QUESTION
 from service.quotes.form.question import TypedForm
 from service.resolve.catalog import CatalogView
+from service.resolve.form_fields import WORKLOAD
 
 MOST_QUERY_CHARACTERS: Final = 4000
 """Longest query of an address. A pasted config.json is longer, and is only ever posted."""

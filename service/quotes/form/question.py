@@ -15,22 +15,17 @@ from service.planning.tariff.calendar import compute_local_midnight
 from service.quotes.form.fields import (
     ASKED,
     BOTH,
-    CURRENCY,
     FIELDS,
     GROUPS,
     PLACES,
     QUESTION,
     RENTED,
-    SERVING,
     SUPPLY,
-    TRAINING,
-    WORKLOAD,
-    FieldGroup,
-    FormField,
     is_relevant_to,
     is_required_by,
 )
 from service.resolve.catalog import CatalogView, KnownAccelerator
+from service.resolve.form_fields import CURRENCY, SERVING, TRAINING, WORKLOAD, FieldGroup, FormField
 from service.resolve.forms import (
     FieldFault,
     check_number,

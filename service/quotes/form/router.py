@@ -39,7 +39,7 @@ from service.quotes.form.answers import (
 )
 from service.quotes.form.changes.service import answer_changes
 from service.quotes.form.comparison import ComparedAnswer, compare_answers
-from service.quotes.form.fields import ASKED, AT_FIRST, GROUPS, LABELS, NUMBER_FIELDS, WORKLOADS
+from service.quotes.form.fields import ASKED, AT_FIRST, GROUPS, LABELS, NUMBER_FIELDS
 from service.quotes.form.links import (
     FIELD_NAMES,
     KEPT,
@@ -56,6 +56,7 @@ from service.quotes.pages.creation import check_once, create_quote_once
 from service.quotes.schemas import QuoteRequest
 from service.quotes.service import QuoteFreezing
 from service.resolve.catalog import CatalogView
+from service.resolve.form_fields import WORKLOADS
 from service.resolve.titles import get_title, list_suggestions, list_titles
 
 

@@ -15,8 +15,9 @@ from service.kit.reports.rounded import round_amount
 from service.kit.reports.scaling import build_linear_axis
 from service.kit.reports.shapes import ReportChart, ReportTable
 from service.quotes.form.changes.variants import OUT_OF_TIME, Answers, WorkTime, ask_estimate, explain_refusal
-from service.quotes.form.fields import FIELDS, TRAINING
+from service.quotes.form.fields import FIELDS
 from service.resolve.catalog import CatalogView
+from service.resolve.form_fields import TRAINING
 
 _COST, _BILL, _SPEED, _MEMORY = "cost", "utility_bill", "throughput", "memory"
 _ALL: Final = frozenset({_COST, _BILL, _SPEED, _MEMORY})

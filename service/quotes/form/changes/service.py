@@ -13,12 +13,12 @@ from service.quotes.form.changes.load import build_load_charts
 from service.quotes.form.changes.scale import build_scale_charts
 from service.quotes.form.changes.sensitivity import build_sensitivity_charts
 from service.quotes.form.changes.variants import OUT_OF_TIME, AnsweredCurve, Answers, WorkTime, ask_estimate
-from service.quotes.form.fields import TRAINING
 from service.quotes.form.question import TypedForm, parse_question
 from service.quotes.report.utility_bill.load_profile import build_power_picture
 from service.quotes.snapshot import QUESTIONS
 from service.resolve.catalog import CatalogView
 from service.resolve.configuration import share_searches
+from service.resolve.form_fields import TRAINING
 
 CURVE_SECONDS: Final = 2.5
 TORNADO_SECONDS: Final = 3.5
