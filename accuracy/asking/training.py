@@ -18,10 +18,15 @@ class DocumentedRun(NamedTuple):
     layout: Mapping[str, Any] = {}
     recomputation: str | None = None
     cluster: Mapping[str, Any] = {}
+    schedule: Mapping[str, Any] = {}
+    """Members of the layout beside the sizes of its groups."""
 
 
 _DOCUMENTED: Mapping[str, DocumentedRun] = {
-    "DeepSeek-V3 report": DocumentedRun(sequences=15_360),
+    "DeepSeek-V3 report": DocumentedRun(
+        sequences=15_360,
+        schedule={"pipeline_schedule": "zero_bubble", "overlap_expert_communication": True},
+    ),
     "PaLM paper": DocumentedRun(
         layout={"tensor": 12, "data": 512, "sharding": "hybrid", "sharding_group_size": 256},
         recomputation="full",
@@ -39,7 +44,9 @@ _DOCUMENTED: Mapping[str, DocumentedRun] = {
         },
     ),
 }
-"""DeepSeek-V3, section 4.2: from 3,072 sequences a step to 15,360 over the first 469e9 of 14.8e12 tokens.
+"""DeepSeek-V3, section 4.2: from 3,072 sequences a step to 15,360 over the first 469e9 of 14.8e12 tokens;
+section 3.2.1: DualPipe, whose bubbles are those of a zero bubble schedule, and which sends the tokens of one
+micro-batch behind the work of another.
 PaLM, section 4: two pods, in each 12-way model parallelism and 256-way fully sharded data parallelism; the
 second of its two utilizations counts what is computed again; 81 Tbit/s between the pods. A chip of TPU v4 has
 six links of 50 GB/s (Jouppi et al. 2023)."""
@@ -97,7 +104,7 @@ def training_layout(row: MeasuredRow) -> dict[str, Any]:
         layout["pipeline_schedule"] = "interleaved"
     elif facts.says(row, "interleaved"):
         layout |= {"virtual_stages": 2, "pipeline_schedule": "interleaved"}
-    return layout
+    return {**layout, **documented(row).schedule}
 
 
 def _micro_batch(row: MeasuredRow, layout: Mapping[str, Any]) -> tuple[int, int]:
