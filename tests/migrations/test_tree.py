@@ -4,6 +4,7 @@ import contextlib
 import os
 import shutil
 import sqlite3
+import threading
 from dataclasses import fields
 
 import pytest
@@ -12,6 +13,7 @@ from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import inspect, select
+from sqlalchemy.exc import OperationalError
 
 from service.app import storage
 from service.app.storage import (
@@ -25,6 +27,7 @@ from service.app.storage import (
 )
 from service.catalog.registry import RESOURCES
 from service.evidence.snapshot import SnapshotStore
+from service.kit.database import waiting
 from service.kit.database.engine import Base, Database
 from service.kit.security.principals import DEFAULT_TENANT
 from tests import forked
@@ -152,6 +155,20 @@ def test_processes_that_migrate_at_once_take_turns(databases):
     changed = sorted(int(out.split("revision 1, ")[1].split()[0]) for out, _ in said)
     assert changed[:2] == [0, 0]
     assert changed[2] > 300
+
+
+@pytest.mark.parametrize("databases", ["sqlite"], indirect=True)
+def test_a_migration_of_an_embedded_database_waits_longer_than_other_writers(databases, monkeypatch):
+    """Another process that creates the schema may take longer than a transaction is waited for."""
+    monkeypatch.setattr(waiting, "TRANSACTION_SECONDS", 0.1)
+    database = databases.empty()
+    migrate_database(database)
+    with contextlib.closing(sqlite3.connect(database.url.database, check_same_thread=False)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(OperationalError, match="locked"), database.open_writer():
+            pass
+        threading.Timer(0.5, other.rollback).start()
+        assert migrate_database(database).startswith("the schema is current")
 
 
 def test_a_later_schema_is_refused(database, next_version, monkeypatch):

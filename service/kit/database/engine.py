@@ -44,7 +44,12 @@ from service.kit.database.failures import (
     describe_failure,
     is_outcome_unknown,
 )
-from service.kit.database.waiting import REQUEST_SECONDS, TRANSACTION_SECONDS, get_wait_budget
+from service.kit.database.waiting import (
+    MIGRATION_SECONDS,
+    REQUEST_SECONDS,
+    TRANSACTION_SECONDS,
+    get_wait_budget,
+)
 from service.kit.tracing import open_inner_span
 
 NAMING_CONVENTION = {
@@ -326,7 +331,8 @@ def _begin_sqlite(connection: Connection) -> None:
     if not options.get("ironlaw_write"):
         connection.exec_driver_sql("BEGIN DEFERRED")
         return
-    connection.exec_driver_sql(f"PRAGMA busy_timeout={_get_milliseconds_to_wait()}")
+    milliseconds = int(MIGRATION_SECONDS * 1000) if unbounded else _get_milliseconds_to_wait()
+    connection.exec_driver_sql(f"PRAGMA busy_timeout={milliseconds}")
     connection.exec_driver_sql("BEGIN IMMEDIATE")
 
 

@@ -10,6 +10,8 @@ REQUEST_SECONDS: Final = 5.0
 """Longest time that one request waits for the database."""
 TRANSACTION_SECONDS: Final = 10.0
 """Longest time that a transaction outside of requests waits for the database."""
+MIGRATION_SECONDS: Final = 60.0
+"""Longest time that a migration of an embedded database waits for the one before it."""
 
 
 class WaitBudget:
