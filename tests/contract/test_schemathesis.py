@@ -67,7 +67,7 @@ def operations(uncovered):
     """What is particular to some operations; the coverage phase passes over ``uncovered``."""
     return [
         {"include-operation-id-regex": f"^({uncovered})$", "phases": {"coverage": {"enabled": False}}},
-        {"include-operation-id": "estimate_utility_bill", "generation": {"max-examples": 40}},
+        {"include-operation-id": "estimate_utility_bill", "generation": {"max-examples": 15}},
     ]
 
 

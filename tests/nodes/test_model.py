@@ -366,7 +366,7 @@ class Machine(RuleBasedStateMachine):
 
 
 @pytest.mark.parametrize(
-    ("databases", "examples"), [("sqlite", 20), ("postgresql", 4)], indirect=["databases"]
+    ("databases", "examples"), [("sqlite", 12), ("postgresql", 4)], indirect=["databases"]
 )
 def test_leases_are_what_the_model_says(database, examples):
     clock = Clock(database)
