@@ -324,9 +324,10 @@ def test_tariffs_are_marked_as_what_they_are():
 
 @pytest.mark.parametrize("row", rows("tariffs"), ids=lambda row: row["id"])
 def test_a_month_under_a_tariff(row):
-    """1 MW through January 2026 costs something, and no hour is left without a price."""
+    """1 MW through the first January of 2026 or later in force costs something, and each hour has a price."""
     tariff = to_planning(parse_terms({**row, "hours_of_use_minimum": 0.0}))
-    start = datetime(2026, 1, 1, tzinfo=ZoneInfo(row["time_zone"]))
+    year = 2026 if row["revisions"][0]["effective_from"] <= "2026-01-01" else 2027
+    start = datetime(year, 1, 1, tzinfo=ZoneInfo(row["time_zone"]))
     billed = compute_bill(tariff, MeteredLoad(start, 60, np.full(744, 1000.0)))
     assert billed.total > 1000
     assert "ENERGY_UNPRICED" not in {finding.code for finding in billed.findings}

@@ -133,7 +133,7 @@ def test_credits_and_long_prices_come_back_as_sent(client):
     ("query", "count"),
     [
         ("utility=Example%20Utility", 1),
-        ("currency_code=EUR", 2),
+        ("currency_code=EUR", 6),
         ("time_zone=Europe/Oslo", 1),
         ("name=none", 0),
     ],
