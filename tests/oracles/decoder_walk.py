@@ -228,6 +228,11 @@ def special(model_type: str, config: dict, choose: random.Random) -> None:  # no
             config["layer_types"] = choose.choices(["full_attention", "sliding_attention"], k=depth)
             config["mlp_layer_types"] = choose.choices(["dense", "sparse"], k=depth)
             config["num_sliding_attention_heads"] = choose.choice([None, 2 * config["num_attention_heads"]])
+        case "inkling_text":
+            config["layer_types"] = choose.choices(["hybrid", "hybrid_sliding"], k=depth)
+            config["mlp_layer_types"] = choose.choices(["dense", "sparse"], k=depth)
+            config |= {"swa_num_attention_heads": 6, "swa_num_key_value_heads": 3, "swa_head_dim": 10}
+            config |= {"sliding_window_size": 16, "d_rel": 4, "rel_extent": 24, "conv_kernel_size": 3}
         case "minimax_m3_vl_text":
             config["layer_types"] = choose.choices(["full_attention", "minimax_m3_sparse"], k=depth)
             config["mlp_layer_types"] = choose.choices(["dense", "sparse"], k=depth)

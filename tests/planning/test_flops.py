@@ -279,7 +279,14 @@ def test_zamba_projects_by_heads_in_batches(name):
     assert counted["mm"] < projected < counted["mm"] + counted["bmm"]
 
 
-def test_all_but_two_imported_types_were_counted():
-    """dbrx cannot run without gradients; of ministral, no bare model and no language model was drawn."""
+def test_all_but_three_imported_types_were_counted():
+    """dbrx cannot run without gradients; of ministral, no bare model and no language model was drawn.
+
+    The work of Inkling's short convolutions, 0.2% of a layer, is left out.
+    """
     counted = {WALK[name]["model_type"] for name in COUNTED["cases"]}
-    assert {config["model_type"] for config in WALK.values()} - counted == {"dbrx", "ministral"}
+    assert {config["model_type"] for config in WALK.values()} - counted == {
+        "dbrx",
+        "inkling_text",
+        "ministral",
+    }

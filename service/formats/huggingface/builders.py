@@ -283,5 +283,5 @@ def build_deci(reader: ConfigReader, suffix: str) -> Architecture:
     ]
     norm = Normalization(size=reader.read_size("hidden_size"))
     # A layer of which nothing is left does nothing.
-    layers = (*build_blocks([content for content in contents if content]), norm)
+    layers: tuple[ModelLayer, ...] = (*build_blocks([content for content in contents if content]), norm)
     return assemble_architecture(reader, suffix, DecoderFamily(), layers, reader.read_size("hidden_size"))

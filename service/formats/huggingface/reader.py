@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple, TypeAlias
 
 from service.planning.errors import PlanningError
-from service.planning.models.architecture import Architecture, LayerBlock, ModelLayer
+from service.planning.models.architecture import Architecture, LayerBlock
 from service.planning.models.layers import SimpleLayer
 
 _LARGEST_SIZE = 2**31 - 1
@@ -203,12 +203,14 @@ def compute_head_size(hidden: int, heads: int, heads_field: str) -> int:
     return hidden // heads
 
 
-def build_blocks(contents: list[tuple[SimpleLayer, ...]]) -> tuple[ModelLayer, ...]:
-    """Layers in order as blocks, equal neighbours as one block with a count."""
+def build_blocks(
+    contents: list[tuple[SimpleLayer, ...]], over: tuple[str, ...] = ()
+) -> tuple[LayerBlock, ...]:
+    """Layers in order as blocks over an input, equal neighbours as one block with a count."""
     blocks: list[LayerBlock] = []
     for content in contents:
         if blocks and blocks[-1].layers == content:
-            blocks[-1] = LayerBlock(layers=content, count=blocks[-1].count + 1)
+            blocks[-1] = LayerBlock(layers=content, count=blocks[-1].count + 1, over=over)
         else:
-            blocks.append(LayerBlock(layers=content))
+            blocks.append(LayerBlock(layers=content, over=over))
     return tuple(blocks)

@@ -60,7 +60,6 @@ def _build_dlrm(reader: ConfigReader, suffix: str) -> Architecture:
     placed = tuple(
         LayerBlock(layers=block.layers, count=block.count, over=("sparse",), unit=False)
         for block in build_blocks(tables)
-        if isinstance(block, LayerBlock)
     )
     return Architecture(
         inputs=(

@@ -30,7 +30,7 @@ from service.planning.models.layers import Resampling, SimpleLayer
 _MOST_REPEATS = 32
 
 
-def _build_residual(
+def build_residual(
     channels: int, output: int, condition: int, over: str, *, scaled: bool = False
 ) -> LayerBlock:
     """Two convolutions behind group norms; a condition is added between them."""
@@ -138,7 +138,7 @@ class _UNet:
         self.condition = reader.read_size_or("time_embedding_dim", 4 * self.sizes[0])
         scaling = read_choice(reader, "resnet_time_scale_shift", "default", "default", "scale_shift")
         self.residual = partial(
-            _build_residual, condition=self.condition, over="latent", scaled=scaling == "scale_shift"
+            build_residual, condition=self.condition, over="latent", scaled=scaling == "scale_shift"
         )
 
     def _build_attention(self, stage: int) -> tuple[LayerBlock, ...]:
@@ -227,7 +227,7 @@ def build_unet(reader: ConfigReader, suffix: str) -> Architecture:
 
 def _build_middle(size: int, over: str, *, attends: bool) -> tuple[ModelLayer, ...]:
     """The middle of an autoencoder, on its coarsest grid."""
-    residual = _build_residual(size, size, 0, over)
+    residual = build_residual(size, size, 0, over)
     if not attends:
         return residual, residual
     return (
@@ -248,7 +248,7 @@ def _build_encoder(
     channels = sizes[0]
     for stage, size in enumerate(sizes):
         for _ in range(depth):
-            layers.append(_build_residual(channels, size, 0, "image"))
+            layers.append(build_residual(channels, size, 0, "image"))
             channels = size
         if stage < len(sizes) - 1:
             layers.append(build_part(build_convolution(size, size, stride=2), over="image"))
@@ -280,7 +280,7 @@ def _build_decoder(
     ]
     for step, size in enumerate(reversed(sizes)):
         for _ in range(depth + 1):
-            layers.append(_build_residual(channels, size, 0, "latent"))
+            layers.append(build_residual(channels, size, 0, "latent"))
             channels = size
         if step < len(sizes) - 1:
             layers.append(build_part(Resampling(factor=0.5), build_convolution(size, size), over="latent"))

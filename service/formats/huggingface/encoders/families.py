@@ -14,6 +14,7 @@ from service.formats.huggingface.encoders.bert import (
 from service.formats.huggingface.encoders.deberta import DEBERTA_CLASSES, build_deberta
 from service.formats.huggingface.encoders.heads import HeadPart
 from service.formats.huggingface.encoders.jina import build_jina
+from service.formats.huggingface.encoders.llama import LLAMA
 from service.formats.huggingface.encoders.modernbert import MODERN_CLASSES, build_modernbert
 from service.formats.huggingface.encoders.nomic import NOMIC, build_nomic
 from service.formats.huggingface.reader import ModelFamily
@@ -138,6 +139,7 @@ FAMILIES: Mapping[str, ModelFamily] = {
         vocab_size=30_527,
         relative_attention_num_buckets=32,
     ),
+    "llama_bidirec": LLAMA,
     "nomic_bert": _build_family("NomicBert", NOMIC, vocab_size=30_528, max_position_embeddings=2048)._replace(
         build=build_nomic
     ),

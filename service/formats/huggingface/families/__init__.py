@@ -12,7 +12,17 @@ from typing import Any
 
 from service.formats.huggingface import builders, published
 from service.formats.huggingface.decoders import SPELLINGS, DecoderFamily, build_architecture, build_projected
-from service.formats.huggingface.families import dense, hybrid, longcat, sarvam, sparse, step
+from service.formats.huggingface.families import (
+    dense,
+    hybrid,
+    inkling,
+    longcat,
+    mistral,
+    openelm,
+    sarvam,
+    sparse,
+    step,
+)
 from service.formats.huggingface.reader import ConfigReader, ModelFamily
 from service.planning.models.architecture import Architecture
 
@@ -40,6 +50,7 @@ BUILDERS: Mapping[str, ArchitectureBuilder] = {
     "hy_v4": partial(builders.build_hyper_connected, family=DECODERS["hy_v4"]),
     "qwen4_exp_text": partial(builders.build_ngram_decoder, family=DECODERS["qwen4_exp_text"]),
     "longcat_flash": longcat.build_longcat,
+    "inkling_text": inkling.build_inkling,
     "gemma3n_text": builders.build_gemma_3n,
     "gemma4_text": builders.build_gemma_4,
     "gemma4_unified_text": builders.build_gemma_4,
@@ -76,7 +87,6 @@ NOT_IMPORTED: Mapping[str, str] = {
     "dots3_note_text": "latent attention of two shapes and a norm on rotary keys",
     "hrm_text": "two stacks of layers that run in cycles",
     "inkling2_text": "convolved keys and values, and residuals that attend to earlier layers",
-    "inkling_text": "convolved keys and values, and relative positions projected from each token",
     "jetmoe": "experts inside attention",
     "rwkv": "time mixing without attention",
     "xlstm": "a matrix memory with input and forget gates",
@@ -104,6 +114,8 @@ FAMILIES: Mapping[str, ModelFamily] = {
     "sarvam_mla": _build_family("deepseek_v3", BUILDERS["deepseek_v3"])._replace(
         prefix="SarvamMLA", defaults=sarvam.LATENT, names={**SPELLINGS, **sarvam.NAMES}
     ),
+    "mistral_large4_text": mistral.MISTRAL_LARGE_TEXT,
+    "openelm": openelm.OPENELM,
     "kimi_k2": _build_family("deepseek_v3", BUILDERS["deepseek_v3"]),
     # The decoder inside of Mistral Small 4 and Mistral Large 3, which stands in no file of its own.
     "mistral4": _build_family("deepseek_v3", BUILDERS["deepseek_v3"])._replace(prefix="Mistral4"),

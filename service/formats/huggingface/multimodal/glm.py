@@ -1,4 +1,4 @@
-"""GLM-V and GLM-5.3-Flash: a tower for images of any size and videos, with a convolution that merges."""
+"""GLM-V, GLM-5.3-Flash and GLM-OCR: a tower for images of any size, whose patches a convolution merges."""
 
 from service.formats.huggingface.multimodal.parts import build_text_decoder, join_vision_and_text
 from service.formats.huggingface.parts import (
@@ -39,6 +39,7 @@ _FLASH_VISION = {
     "intermediate_size": 4096,
     "projection_intermediate_size": 10_240,
 }
+_OCR_VISION = {name: size for name, size in _FLASH_VISION.items() if name != "projection_intermediate_size"}
 _PICTURE = ModelInputShape(name="image", kind="video", channels=3, frames=1)
 
 
@@ -67,11 +68,11 @@ def _build_tower(reader: ConfigReader) -> tuple[LayerBlock, ...]:
         count=reader.read_depth("depth"),
         over=("image",),
     )
-    return stem, block, _build_merger(reader, "intermediate_size")
+    return stem, block, _build_merger(reader, reader.read_size("intermediate_size"))
 
 
-def _build_merger(reader: ConfigReader, inner: str) -> LayerBlock:
-    """Joins neighbouring patches into one of the decoder's width. ``inner`` is the field of the inner one."""
+def _build_merger(reader: ConfigReader, inner: int) -> LayerBlock:
+    """Joins neighbouring patches into one of the decoder's width, and passes it by one of ``inner``."""
     hidden, out = reader.read_size("hidden_size"), reader.read_size("out_hidden_size")
     factor = reader.read_size("spatial_merge_size")
     return build_part(
@@ -79,7 +80,7 @@ def _build_merger(reader: ConfigReader, inner: str) -> LayerBlock:
         build_convolution(hidden, out, factor, stride=factor),
         build_linear(out, out, bias=False),
         build_norm(out),
-        build_mlp(out, reader.read_size(inner), gated=True, bias=False),
+        build_mlp(out, inner, gated=True, bias=False),
         over="image",
     )
 
@@ -91,7 +92,7 @@ def build_glm_v(reader: ConfigReader, suffix: str, *, text: str) -> Architecture
     return join_vision_and_text(build_text_decoder(reader, suffix, text), _PICTURE, *layers)
 
 
-def _build_flash_tower(reader: ConfigReader) -> tuple[LayerBlock, ...]:
+def _build_flash_tower(reader: ConfigReader, inner_of_merger: int) -> tuple[LayerBlock, ...]:
     """Patches, blocks whose positions rotate, the merge, and a gated feed-forward of a width of its own."""
     hidden = reader.read_size("hidden_size")
     around, bias = build_norm(hidden, "rms"), reader.read_flag("attention_bias", default=True)
@@ -112,12 +113,21 @@ def _build_flash_tower(reader: ConfigReader) -> tuple[LayerBlock, ...]:
     block = LayerBlock(
         layers=(around, attention, around, inner), count=reader.read_depth("depth"), over=("image",)
     )
-    return stem, block, _build_merger(reader, "projection_intermediate_size")
+    return stem, block, _build_merger(reader, inner_of_merger)
 
 
 def build_glm5_next(reader: ConfigReader, suffix: str) -> Architecture:
     """GLM-5.3-Flash."""
     with read_nested(reader, "vision_config", _FLASH_VISION) as vision:
-        layers = _build_flash_tower(vision)
+        layers = _build_flash_tower(vision, vision.read_size("projection_intermediate_size"))
     text = build_text_decoder(reader, suffix, "glm5_next_text", flat=True)
+    return join_vision_and_text(text, _PICTURE, *layers)
+
+
+def build_glm_ocr(reader: ConfigReader, suffix: str) -> Architecture:
+    """GLM-OCR: the tower of GLM-5.3-Flash, whose merger is as wide inside as all channels of the decoder."""
+    with read_nested(reader, "vision_config", _OCR_VISION) as vision:
+        out, channels = vision.read_size("out_hidden_size"), vision.read_size_or("in_channels", 3)
+        layers = _build_flash_tower(vision, out * channels)
+    text = build_text_decoder(reader, suffix, "glm_ocr_text", nested_tie=True)
     return join_vision_and_text(text, _PICTURE, *layers)

@@ -35,7 +35,7 @@ from service.formats.huggingface.reader import (
     ModelFamily,
     build_blocks,
 )
-from service.planning.models.architecture import Architecture, LayerBlock, ModelLayer
+from service.planning.models.architecture import Architecture, ModelLayer
 from service.planning.models.layers import SimpleLayer
 
 _PERIOD = 4
@@ -130,11 +130,7 @@ def _build_tower(vision: ConfigReader) -> tuple[ModelLayer, ...]:
         (norm, build_attention(hidden, heads, window=window), norm, inner)
         for window in _list_windows(vision, vision.read_depth("num_hidden_layers"))
     ]
-    blocks = (
-        LayerBlock(layers=block.layers, count=block.count, over=("image",))
-        for block in build_blocks(contents)
-        if isinstance(block, LayerBlock)
-    )
+    blocks = build_blocks(contents, over=("image",))
     return stem, *blocks, build_part(norm, build_merge(vision.read_size("merge_size")), over="image")
 
 

@@ -131,7 +131,6 @@ def _build_mllama_text(reader: ConfigReader, *, generates: bool) -> TextDecoder:
         if block.layers == cross
         else block
         for block in blocks
-        if isinstance(block, LayerBlock)
     )
     tied = generates and reader.read_flag("tie_word_embeddings")
     if tied:

@@ -27,6 +27,10 @@ class TextDecoder(NamedTuple):
 
 _ALIASES: Mapping[str, str] = {
     "exaone4_5_text": "exaone4",
+    "glm_ocr_text": "glm4",
+    "granite4_vision_text": "granite",
+    "hunyuan_vl_text": "hunyuan_v1_dense",
+    "paddleocr_vl_text": "ernie4_5",
     "qwen2_5_omni_text": "qwen2",
     "qwen2_vl_text": "qwen2",
     "qwen2_5_vl_text": "qwen2",
@@ -129,8 +133,22 @@ _PHI_4_TEXT: Mapping[str, ConfigDefault] = {
 }
 
 
+_GLM_OCR_TEXT: Mapping[str, ConfigDefault] = {
+    "vocab_size": 59_392,
+    "hidden_size": 1024,
+    "intermediate_size": 4096,
+    "num_hidden_layers": 16,
+    "num_attention_heads": 16,
+    "num_key_value_heads": 8,
+    "max_position_embeddings": 131_072,
+    "attention_bias": False,
+    "head_dim": None,
+}
+
+
 _OWN_DEFAULTS: Mapping[str, Mapping[str, ConfigDefault]] = {
     "glm4v_text": _GLM_V_TEXT,
+    "glm_ocr_text": _GLM_OCR_TEXT,
     "glm4v_moe_text": _GLM_V_MOE_TEXT,
     "phi4_multimodal_text": _PHI_4_TEXT,
     "qwen2_5_omni_text": _QWEN_OMNI_TEXT,
@@ -158,10 +176,14 @@ def build_text_decoder(
     *,
     ties: bool = False,
     own_tie: bool = False,
+    nested_tie: bool = False,
     flat: bool = False,
     field: str = "text_config",
 ) -> TextDecoder:
-    """The decoder that ``text_config`` describes, its head tied as the outer configuration says."""
+    """The decoder that ``text_config`` describes, its head tied as the outer configuration says.
+
+    With ``own_tie`` the inner one says it in its place, with ``nested_tie`` either.
+    """
     from service.formats.huggingface import FAMILIES  # noqa: PLC0415  # it lists this module
 
     with _open_text_config(reader, field, flat=flat) as text:
@@ -172,7 +194,8 @@ def build_text_decoder(
             raise PlanningError("MODEL_TYPE_UNKNOWN", "/model_type", f"the text decoder {name} is not known")
         config = dict(text.config)
         if not own_tie:
-            config["tie_word_embeddings"] = reader.read_flag("tie_word_embeddings", default=ties)
+            tied = nested_tie and family.build_reader(config).read_flag("tie_word_embeddings")
+            config["tie_word_embeddings"] = tied or reader.read_flag("tie_word_embeddings", default=ties)
         inner = family.build_reader(config)
         inner.defaults = {**inner.defaults, **_OWN_DEFAULTS.get(name, {})}
         made = family.build(inner, "ForCausalLM" if suffix == "ForConditionalGeneration" else "Model")

@@ -1,8 +1,15 @@
-"""Phi-4-multimodal: SigLIP over crops of a picture, a conformer over a spectrogram, and Phi-4-mini."""
+"""Phi-4-multimodal: SigLIP over crops of a picture, a conformer over a spectrogram, and Phi-4-mini.
+
+Phi-3-vision has CLIP over crops alone, which its file names without sizes.
+"""
 
 from collections.abc import Mapping
 
-from service.formats.huggingface.multimodal.parts import build_text_decoder, join_senses_and_text
+from service.formats.huggingface.multimodal.parts import (
+    build_text_decoder,
+    join_senses_and_text,
+    join_vision_and_text,
+)
 from service.formats.huggingface.parts import (
     build_activation,
     build_attention,
@@ -14,11 +21,17 @@ from service.formats.huggingface.parts import (
     build_norm,
     build_part,
     build_unsupported_error,
+    read_choice,
     read_nested,
 )
 from service.formats.huggingface.reader import ConfigReader, build_invalid_error
 from service.formats.huggingface.vision.pairs import build_siglip_tower
-from service.formats.huggingface.vision.transformers import build_image_input, compute_grid_side
+from service.formats.huggingface.vision.transformers import (
+    CLIP_VISION,
+    build_image_input,
+    build_vision_transformer,
+    compute_grid_side,
+)
 from service.planning.models.architecture import Architecture, LayerBlock, ModelInputShape, ModelLayer
 from service.planning.models.layers import Convolution, SimpleLayer
 
@@ -47,6 +60,16 @@ _AUDIO = {
     "bias_max_distance": 1000,
     "nemo_conv_channels": 1024,
 }
+_CLIP_LARGE = {
+    "hidden_size": 1024,
+    "intermediate_size": 4096,
+    "num_hidden_layers": 24,
+    "num_attention_heads": 16,
+    "image_size": 336,
+    "patch_size": 14,
+}
+"""The one tower of Phi-3-vision, openai/clip-vit-large-patch14-336."""
+
 _LONGEST_CHUNK = 500
 """Positions of sound that attend to each other; longer ones are taken apart."""
 
@@ -174,3 +197,30 @@ def build_published_phi4(reader: ConfigReader, suffix: str) -> Architecture:
     config = {**reader.config, "vision_config": {}, "audio_config": audio}
     given = ConfigReader(config, reader.defaults, reader.names, reader.defaulted)
     return build_phi4_multimodal(given, suffix)
+
+
+def build_phi3_vision(reader: ConfigReader, suffix: str) -> Architecture:
+    """Phi-3-vision and Phi-3.5-vision."""
+    del suffix
+    with read_nested(reader, "img_processor", {}) as named:
+        read_choice(named, "name", "clip_vision_model", "clip_vision_model")
+    with read_nested(reader, "embd_layer", {}) as joined:
+        if read_choice(joined, "projection_cls", "linear") != "mlp":
+            raise build_unsupported_error("projection_cls", "only known where it is mlp")
+        for name in ("use_hd_transform", "with_learnable_separator"):
+            if not joined.read_flag(name):
+                raise build_unsupported_error(name, "only known where it is true")
+    vision = ConfigReader(_CLIP_LARGE, {})
+    text = build_text_decoder(reader, "ForConditionalGeneration", "phi3", flat=True)
+    wide = 4 * vision.read_size("hidden_size")
+    projector = build_part(
+        build_merge(2, drops=True),
+        # A vector at the end of each row, and one between the crops and the whole picture.
+        build_learned_vectors("tokens", wide, 2),
+        build_linear(wide, text.width),
+        build_activation(text.width),
+        build_linear(text.width, text.width),
+        over="image",
+    )
+    tower = build_vision_transformer(vision, CLIP_VISION)
+    return join_vision_and_text(text, build_image_input(vision), *tower, projector)

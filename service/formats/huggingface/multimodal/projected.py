@@ -25,7 +25,13 @@ from service.formats.huggingface.parts import (
     read_side,
 )
 from service.formats.huggingface.reader import ConfigReader, build_invalid_error
-from service.formats.huggingface.vision.pairs import CLIP_IMAGE, SIGLIP_IMAGE, build_siglip_tower
+from service.formats.huggingface.vision.pairs import (
+    CLIP_IMAGE,
+    SIGLIP_2_IMAGE,
+    SIGLIP_IMAGE,
+    build_siglip_tower,
+    fix_patches,
+)
 from service.formats.huggingface.vision.transformers import (
     CLIP_VISION,
     SIGLIP_VISION,
@@ -33,6 +39,7 @@ from service.formats.huggingface.vision.transformers import (
     build_vision_transformer,
     compute_grid_side,
 )
+from service.planning.errors import PlanningError
 from service.planning.models.architecture import Architecture, LayerBlock
 from service.planning.models.layers import SimpleLayer
 
@@ -96,6 +103,10 @@ def _build_siglip(reader: ConfigReader) -> VisionTower:
     return VisionTower(build_image_input(reader), build_siglip_tower(reader), reader.read_size("hidden_size"))
 
 
+def _build_siglip_2(reader: ConfigReader) -> VisionTower:
+    return _build_siglip(fix_patches(reader))
+
+
 class TowerKind(NamedTuple):
     """Builder of a vision tower, and the defaults of its configuration class."""
 
@@ -106,11 +117,12 @@ class TowerKind(NamedTuple):
 _TOWERS: Mapping[str, TowerKind] = {
     "clip_vision_model": TowerKind(_build_clip, CLIP_IMAGE),
     "siglip_vision_model": TowerKind(_build_siglip, SIGLIP_IMAGE),
+    "siglip2_vision_model": TowerKind(_build_siglip_2, SIGLIP_2_IMAGE),
     "pixtral": TowerKind(_build_pixtral, _PIXTRAL),
 }
 
 
-def _build_tower(reader: ConfigReader, default: str, absent: Mapping[str, int]) -> VisionTower:
+def build_tower(reader: ConfigReader, default: str, absent: Mapping[str, int]) -> VisionTower:
     """The tower of ``vision_config``; ``absent`` are its sizes where there is none at all."""
     stated = reader.config.get("vision_config")
     defaults = absent
@@ -122,21 +134,28 @@ def _build_tower(reader: ConfigReader, default: str, absent: Mapping[str, int]) 
         return _TOWERS[name].build(vision)
 
 
-def _count_feature_layers(reader: ConfigReader) -> int:
+def _count_feature_layers(reader: ConfigReader, usual: int = 1) -> int:
     """Layers of the tower whose outputs are projected side by side."""
     value = reader.config.get("vision_feature_layer")
+    if value is None:
+        return usual
     return len(value) if isinstance(value, list) and value else 1
 
 
 def build_llava(
-    reader: ConfigReader, suffix: str, *, next_one: bool = False, siglip: bool = False
+    reader: ConfigReader,
+    suffix: str,
+    *,
+    next_one: bool = False,
+    siglip: bool = False,
+    nested_tie: bool = False,
 ) -> Architecture:
     """LLaVA: a tower, two matrices and a decoder."""
     kind, absent = (
         ("siglip_vision_model", _ONEVISION_VISION) if siglip else ("clip_vision_model", _LLAVA_VISION)
     )
-    seen = _build_tower(reader, kind, absent)
-    text = build_text_decoder(reader, suffix, "qwen2" if siglip else "llama")
+    seen = build_tower(reader, kind, absent)
+    text = build_text_decoder(reader, suffix, "qwen2" if siglip else "llama", nested_tie=nested_tie)
     bias = reader.read_flag("multimodal_projector_bias", default=True)
     strategy = read_choice(reader, "vision_feature_select_strategy", "default", "default", "full")
     layers: list[SimpleLayer] = [
@@ -149,10 +168,68 @@ def build_llava(
     return join_vision_and_text(text, seen.image, *seen.layers, build_part(*layers, over="image"))
 
 
-def build_mistral3(reader: ConfigReader, suffix: str) -> Architecture:
-    """Mistral 3: Pixtral, neighbours merged."""
-    seen = _build_tower(reader, "pixtral", {**_PIXTRAL, "image_size": 1540, "patch_size": 14})
-    text = build_text_decoder(reader, suffix, "mistral", ties=True)
+def build_llava_next_video(reader: ConfigReader, suffix: str) -> Architecture:
+    """LLaVA-NeXT-Video: LLaVA-NeXT, whose frames of a video are pooled without parameters."""
+    read_choice(reader, "spatial_pool_mode", "average", "average", "max")
+    return build_llava(reader, suffix, next_one=True, nested_tie=True)
+
+
+_VIP_LAYERS = 5
+"""Layers of the tower that ViP-LLaVA projects where its configuration does not list them."""
+
+
+def build_vip_llava(reader: ConfigReader, suffix: str) -> Architecture:
+    """ViP-LLaVA: CLIP, of which outputs of several layers pass a norm and two matrices."""
+    seen = build_tower(reader, "clip_vision_model", _LLAVA_VISION)
+    text = build_text_decoder(reader, suffix, "llama")
+    wide = seen.width * _count_feature_layers(reader, _VIP_LAYERS)
+    projector = build_part(
+        build_merge(1, drops=True),
+        build_norm(wide),
+        build_linear(wide, text.width),
+        build_linear(text.width, text.width),
+        over="image",
+    )
+    return join_vision_and_text(text, seen.image, *seen.layers, projector)
+
+
+def build_deepseek_vl(reader: ConfigReader, suffix: str) -> Architecture:
+    """DeepSeek-VL: SigLIP, whose pooling stands beside, and two matrices."""
+    seen = build_tower(reader, "siglip_vision_model", SIGLIP_IMAGE)
+    text = build_text_decoder(reader, suffix, "llama", ties=True)
+    projector = build_part(
+        build_linear(seen.width, text.width), build_linear(text.width, text.width), over="image"
+    )
+    return join_vision_and_text(text, seen.image, *seen.layers, projector)
+
+
+def build_lighton_ocr(reader: ConfigReader, suffix: str) -> Architecture:
+    """LightOnOCR: the tower and projector of Mistral 3, and Qwen3."""
+    if not reader.has_value("text_config"):
+        raise PlanningError("CONFIG_FIELD_MISSING", "/text_config", "text_config is missing")
+    return build_mistral3(reader, suffix, text_type="qwen3")
+
+
+MISTRAL_VISION: Mapping[str, int] = {**_PIXTRAL, "image_size": 1540, "patch_size": 14}
+MISTRAL_LARGE_VISION: Mapping[str, int] = {
+    **MISTRAL_VISION,
+    "hidden_size": 2048,
+    "intermediate_size": 6144,
+    "num_hidden_layers": 30,
+}
+
+
+def build_mistral3(
+    reader: ConfigReader,
+    suffix: str,
+    *,
+    text_type: str = "mistral",
+    absent: Mapping[str, int] = MISTRAL_VISION,
+    ties: bool = True,
+) -> Architecture:
+    """Mistral 3 and LightOnOCR: Pixtral, neighbours merged."""
+    seen = build_tower(reader, "pixtral", absent)
+    text = build_text_decoder(reader, suffix, text_type, ties=ties)
     factor = reader.read_size_or("spatial_merge_size", 2)
     bias = reader.read_flag("multimodal_projector_bias")
     projector = build_part(
@@ -169,7 +246,7 @@ def build_mistral3(reader: ConfigReader, suffix: str) -> Architecture:
 def build_paligemma(reader: ConfigReader, suffix: str) -> Architecture:
     """PaliGemma: SigLIP and one matrix."""
     absent = {**SIGLIP_IMAGE, **_PALIGEMMA_VISION}
-    seen = _build_tower(reader, "siglip_vision_model", absent)
+    seen = build_tower(reader, "siglip_vision_model", absent)
     text = build_text_decoder(reader, suffix, "gemma", ties=True)
     width = reader.read_size_or("projection_dim", 2048)
     return join_vision_and_text(
@@ -188,7 +265,7 @@ _PALIGEMMA_VISION = {
 
 def build_gemma3(reader: ConfigReader, suffix: str) -> Architecture:
     """Gemma 3: SigLIP, pooled to a fixed number of positions."""
-    seen = _build_tower(reader, "siglip_vision_model", SIGLIP_IMAGE)
+    seen = build_tower(reader, "siglip_vision_model", SIGLIP_IMAGE)
     text = build_text_decoder(reader, suffix, "gemma3_text", ties=True)
     pooled = reader.read_size_or("mm_tokens_per_image", 256)
     with read_nested(reader, "vision_config", SIGLIP_IMAGE) as vision:
@@ -284,6 +361,13 @@ def build_internvl(reader: ConfigReader, suffix: str) -> Architecture:
     return _join_intern(reader, seen, text)
 
 
+def build_qianfan_ocr(reader: ConfigReader, suffix: str) -> Architecture:
+    """Qianfan-OCR: InternVL with a decoder of Qwen3."""
+    with read_nested(reader, "vision_config", {**_INTERN_VISION, "attention_bias": True}) as vision:
+        seen = _build_intern_tower(vision)
+    return _join_intern(reader, seen, build_text_decoder(reader, suffix, "qwen3"))
+
+
 _INTERN_NAMES = {
     "attention_bias": ("qkv_bias", "attention_bias"),
     "use_qk_norm": ("qk_normalization", "use_qk_norm"),
@@ -318,7 +402,7 @@ def _join_intern(reader: ConfigReader, seen: VisionTower, text: TextDecoder) -> 
 
 def build_cohere_vision(reader: ConfigReader, suffix: str, *, norm: bool) -> Architecture:
     """Aya Vision, with a norm, and Command A Vision: SigLIP, neighbours merged, a gated projector."""
-    seen = _build_tower(reader, "siglip_vision_model", SIGLIP_IMAGE)
+    seen = build_tower(reader, "siglip_vision_model", SIGLIP_IMAGE)
     text = build_text_decoder(reader, suffix, "cohere2", ties=True)
     factor = reader.read_size_or("downsample_factor", 2)
     wide = seen.width * factor**2

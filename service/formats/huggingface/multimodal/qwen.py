@@ -115,7 +115,7 @@ def build_windowed_tower(vision: ConfigReader) -> tuple[ModelLayer, ...]:
     ]
     return (
         build_part(_build_qwen_stem(vision, hidden, bias=False), over="image"),
-        *_apply_image_input(build_blocks(contents)),
+        *build_blocks(contents, over=("image",)),
         _build_qwen_merger(vision, hidden, vision.read_size("out_hidden_size"), around),
     )
 
@@ -136,12 +136,13 @@ def build_exaone_vl(reader: ConfigReader, suffix: str) -> Architecture:
     return join_vision_and_text(build_text_decoder(reader, suffix, "exaone4"), QWEN_PICTURE, *layers)
 
 
-def _apply_image_input(blocks: tuple[ModelLayer, ...]) -> tuple[ModelLayer, ...]:
-    return tuple(
-        LayerBlock(layers=block.layers, count=block.count, over=("image",))
-        for block in blocks
-        if isinstance(block, LayerBlock)
-    )
+def build_hyperclovax_vision(reader: ConfigReader, suffix: str) -> Architecture:
+    """HyperCLOVA X Vision 2: the tower of Qwen2.5-VL and one matrix."""
+    with read_nested(reader, "vision_config", QWEN25_VISION) as vision:
+        layers, seen = build_windowed_tower(vision), vision.read_size("out_hidden_size")
+    text = build_text_decoder(reader, suffix, "hyperclovax", ties=True)
+    projector = build_part(build_linear(seen, text.width), over="image")
+    return join_vision_and_text(text, QWEN_PICTURE, *layers, projector)
 
 
 def build_deep_tower(vision: ConfigReader, deep: tuple[int, ...] = (8, 16, 24)) -> tuple[ModelLayer, ...]:

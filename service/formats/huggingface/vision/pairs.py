@@ -1,5 +1,8 @@
 """Image-text pairs and their towers: CLIP (Radford et al. 2021) and SigLIP (Zhai et al. 2023)."""
 
+from dataclasses import replace
+from math import isqrt
+
 from service.formats.huggingface.parts import (
     build_attention,
     build_classifier,
@@ -10,8 +13,9 @@ from service.formats.huggingface.parts import (
     build_part,
     read_activation_function,
     read_nested,
+    read_side,
 )
-from service.formats.huggingface.reader import ConfigReader
+from service.formats.huggingface.reader import ConfigReader, build_invalid_error
 from service.formats.huggingface.vision.transformers import (
     CLASSIFICATION,
     CLIP_VISION,
@@ -120,6 +124,9 @@ SIGLIP_IMAGE = {
 }
 
 
+SIGLIP_2_IMAGE = {**SIGLIP_IMAGE, "num_patches": 256}
+
+
 def _build_projection(columns: int, rows: int, over: str, *, bias: bool = False) -> LayerBlock:
     return build_part(build_linear(columns, rows, bias=bias), over=over, once=True)
 
@@ -188,6 +195,15 @@ def build_siglip_vision(reader: ConfigReader, suffix: str) -> Architecture:
         else ()
     )
     return Architecture(inputs=(build_image_input(reader),), layers=build_siglip_tower(reader), heads=heads)
+
+
+def fix_patches(reader: ConfigReader) -> ConfigReader:
+    """A reader of SigLIP 2, which states the patches of its learned positions in place of an image."""
+    patches = reader.read_size("num_patches")
+    if isqrt(patches) ** 2 != patches:
+        raise build_invalid_error("num_patches", "num_patches must be a square")
+    pixels = isqrt(patches) * (read_side(reader, "patch_size") or 1)
+    return replace(reader, config={**reader.config, "image_size": pixels})
 
 
 def _build_siglip_head(reader: ConfigReader) -> LayerBlock:
