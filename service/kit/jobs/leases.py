@@ -10,6 +10,7 @@ ahead than its span and :func:`repair_spans` counts the span anew: no row is hel
 holder that renews keeps its lease.
 """
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, NamedTuple, TypeVar
 
@@ -102,13 +103,17 @@ def claim_row(
     table: type[LeasedRow],
     *conditions: ColumnElement[bool],
     seconds: float,
+    order: Sequence[SQLColumnExpression[Any]] = (),
     **values: Any,  # noqa: ANN401
 ) -> LeasedRow | None:
-    """Claims the most overdue row that meets ``conditions``, in one statement; None if there is none."""
+    """Claims the first row by ``order`` that is due and meets ``conditions``, in one statement.
+
+    Of equals it claims the most overdue one. Returns None if there is none.
+    """
     candidate = (
         select(table.id)
         .where(table.due_at <= get_database_time(), *conditions)
-        .order_by(table.due_at)
+        .order_by(*order, table.due_at)
         .limit(1)
         .with_for_update(skip_locked=True)
         .correlate(None)

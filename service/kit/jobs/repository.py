@@ -19,7 +19,7 @@ from service.kit.jobs.notifier import notify_after_commit
 from service.kit.jobs.tables import CANCELLED, DEAD, DONE, JobRow
 from service.kit.tracing import get_traceparent
 
-_TURNS = 0x1A0B  # class of the advisory locks that serialize claims of a limited kind
+_TURNS = 0x1A0B  # class of the advisory locks that serialize the claims of a kind
 
 
 def enqueue_job(
@@ -89,14 +89,45 @@ def list_queues(session: Reader, kinds: Iterable[str]) -> list[JobQueueState]:
 
 
 def claim_job(session: Writer, kind: RunnableJobType[Any]) -> JobRow | None:
-    """Claims the most overdue job of ``kind``, unless its limit of running jobs is reached."""
+    """Claims the next job of ``kind``, unless its limit of running jobs is reached.
+
+    Tenants with due jobs take turns, in the order of their ids. In its turn a tenant has its most overdue job
+    claimed, so that between two of them every other tenant has one at most.
+    """
     conditions = [JobRow.kind == kind.name]
+    if session.get_bind().dialect.name == "postgresql":
+        turn = func.pg_advisory_xact_lock(_TURNS, func.hashtext(kind.name))
+        session.execute(select(turn))
     if kind.concurrency is not None:
-        if session.get_bind().dialect.name == "postgresql":
-            turn = func.pg_advisory_xact_lock(_TURNS, func.hashtext(kind.name))
-            session.execute(select(turn))
         conditions.append(_count_running(kind.name).scalar_subquery() < kind.concurrency)
-    return leases.claim_row(session, JobRow, *conditions, seconds=kind.lease.total_seconds())
+    last = _get_last_turn(session, kind.name)
+    for behind in (JobRow.tenant_id > last.tenant_id, JobRow.tenant_id <= last.tenant_id):
+        row = leases.claim_row(
+            session,
+            JobRow,
+            *conditions,
+            behind,
+            seconds=kind.lease.total_seconds(),
+            order=[JobRow.tenant_id],
+            turn=last.number + 1,
+        )
+        if row is not None:
+            return row
+    return None
+
+
+class JobTurn(NamedTuple):
+    """A claim of a job of some kind: its number and its tenant."""
+
+    number: int
+    tenant_id: str
+
+
+def _get_last_turn(session: Writer, kind: str) -> JobTurn:
+    claimed = select(JobRow.turn, JobRow.tenant_id).where(JobRow.kind == kind, JobRow.turn.is_not(None))
+    last = session.execute(claimed.order_by(JobRow.turn.desc()).limit(1)).one_or_none()
+    number, tenant_id = last or (None, "")
+    return JobTurn(number or 0, tenant_id)
 
 
 def get_job(session: Session, tenant_id: str, job_id: str) -> JobRow:

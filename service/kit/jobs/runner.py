@@ -63,6 +63,7 @@ class JobRunner:
         self._holding = threading.Event()
         self._looking = threading.Lock()
         self._latest: datetime | None = None
+        self._turns: dict[str, int] = {}  # the last of each kind in this process
         self._running: dict[RowLease, ClaimedJob] = {}
         self._workers = [self._build_thread(self._run_worker, f"jobs-{number}") for number in range(threads)]
         self._helpers = [self._build_thread(self._renew_leases, "jobs-leases")]
@@ -134,17 +135,21 @@ class JobRunner:
             return None, 0.0
         self._latest = now
         wait = self._poll_seconds
-        # The kind with the fewest running jobs goes first, so that a long queue of one kind holds up no
-        # other.
-        for queue in sorted(filter(self._has_room, found), key=_least_running):
+        # The kind with the fewest running jobs goes first, of equals the one whose last turn is longest ago,
+        # so that a long queue of one kind holds up no other.
+        for queue in sorted(filter(self._has_room, found), key=self._rank_queue):
             if queue.due_at is None:
                 continue
             ahead = (queue.due_at - now).total_seconds()
             claimed = self._claim_job(self._kinds[queue.kind]) if ahead <= 0 else None
             if claimed is not None:
+                self._turns[queue.kind] = max(self._turns.values(), default=0) + 1
                 return claimed, 0.0
             wait = min(wait, max(ahead, SHORTEST_WAIT_SECONDS))
         return None, wait
+
+    def _rank_queue(self, queue: JobQueueState) -> tuple[int, int, datetime]:
+        return queue.running, self._turns.get(queue.kind, 0), queue.due_at or queue.now
 
     def _has_room(self, queue: JobQueueState) -> bool:
         kind = self._kinds[queue.kind]
@@ -235,7 +240,3 @@ class JobRunner:
 
     def _listen_for_jobs(self) -> None:
         listen_for_jobs(self._database, self._closed)
-
-
-def _least_running(queue: JobQueueState) -> tuple[int, datetime]:
-    return queue.running, queue.due_at or queue.now
