@@ -24,6 +24,21 @@ def get_plan(session: Session, tenant_id: str, plan_id: str) -> PlanRow | None:
     return session.scalars(_select_own(tenant_id, plan_id).options(*whole)).one_or_none()
 
 
+class PlanTexts(NamedTuple):
+    """A plan without question and answer, and these as the JSON that is stored."""
+
+    row: PlanRow
+    question: str
+    answer: str | None
+
+
+def get_plan_texts(session: Reader, tenant_id: str, plan_id: str) -> PlanTexts | None:
+    """Returns a plan of a tenant with its question and its answer as they are stored, or None."""
+    texts = (cast(PlanRow.question, Text), PlanRow.answer)
+    found = session.execute(_select_own(tenant_id, plan_id).add_columns(*texts)).one_or_none()
+    return None if found is None else PlanTexts(*found)
+
+
 def lock_plan(session: Writer, tenant_id: str, plan_id: str) -> PlanRow | None:
     """Returns a plan, locked until the transaction ends, or None."""
     fresh = {"populate_existing": True}

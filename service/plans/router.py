@@ -71,7 +71,7 @@ async def create_plan(
 def get_plan(read: Read, id: PlanPath) -> Response:
     """Returns a plan: the progress of its search and, once it is done, its answer."""
     with read.session() as session:
-        return json_response(stored.get_plan(session, read.tenant_id, id))
+        return Response(stored.render_plan(session, read.tenant_id, id), media_type="application/json")
 
 
 @router.post("/{id:name}:cancel", summary="Cancel the search of a plan", response_model=Plan)

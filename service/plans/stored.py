@@ -269,11 +269,32 @@ def get_plan(session: Reader, tenant_id: str, plan_id: str) -> dict[str, Any]:
     return to_detail(row)
 
 
+def render_plan(session: Reader, tenant_id: str, plan_id: str) -> bytes:
+    """Returns the representation of a plan as JSON.
+
+    Question and answer are not decoded: an answer that repeats a model of its question has megabytes.
+    """
+    found = repository.get_plan_texts(session, tenant_id, plan_id)
+    if found is None:
+        raise PlanNotFound
+    prefix = _get_prefix(found.row).encode()
+    members = [to_json(to_summary(found.row)).removesuffix(b"}")]
+    members.append(b'"%bquestion":%b' % (prefix, found.question.encode()))
+    if found.answer is not None:
+        members.append(b'"%banswer":%b' % (prefix, found.answer.encode()))
+    return b",".join(members) + b"}"
+
+
 def to_detail(row: PlanRow) -> dict[str, Any]:
     """Returns the representation of a plan with its question and its answer."""
-    prefix = "fleet_" if row.kind == FLEET else ""
+    prefix = _get_prefix(row)
     shown = {**to_summary(row), f"{prefix}question": row.question}
     return shown if row.answer is None else {**shown, f"{prefix}answer": from_json(row.answer)}
+
+
+def _get_prefix(row: PlanRow) -> str:
+    """Returns the prefix of the members that hold question and answer."""
+    return "fleet_" if row.kind == FLEET else ""
 
 
 def list_details(session: Reader, tenant_id: str, rows: Sequence[PlanRow], most: int) -> list[dict[str, Any]]:

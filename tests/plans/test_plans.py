@@ -6,6 +6,7 @@ from math import inf
 from threading import Event
 
 import pytest
+from pydantic_core import to_json
 from sqlalchemy import select, update
 
 from service.app.background.plans import RANKING, SEARCHING, SWEEPING
@@ -123,6 +124,22 @@ def test_a_large_search_comes_to_the_same_answer_piece_by_piece(client, database
     assert plan["finished_at"] >= plan["created_at"]
     assert jobs(database) == {DONE: toy.PIECES + 1}
     assert count_pieces(database) == 0
+
+
+def test_question_and_answer_are_passed_on_as_they_are_stored(client, database):
+    """An answer of megabytes is not decoded for it."""
+    place = begun(client)
+    search(database)
+    text = '{"rows":  [], "given":  [], "name": "Größe, \\u00fc \\"", "number": 1e-7}'
+    with database.open_writer() as session:
+        question = {**toy.QUESTION, "name": 'Rechenzentrum Köln "}', "scale": 1e-7, "whole": 10**20}
+        session.execute(update(PlanRow).values(answer=text, question=question))
+    response = client.get(place)
+    assert response.headers["content-type"] == "application/json"
+    assert response.text.endswith(f',"answer":{text}}}')
+    with database.open_reader() as session:
+        stored_plan = stored.get_plan(session, "default", place.rpartition("/")[2])
+    assert response.json() == json.loads(to_json(stored_plan))
 
 
 def test_a_piece_that_is_searched_twice_counts_once(client, database):
