@@ -184,7 +184,7 @@ kills: ## Add a stretch of kills of served processes to docs/faults.md; DATABASE
 
 oracles: ## Counts by PyTorch and bills by NREL-PySAM, in an environment of their own; takes some minutes
 	python3 -m venv .venv-oracles
-	.venv-oracles/bin/pip install --quiet torch==2.13.0 transformers==5.23.0 diffusers==0.42.1 scipy==1.17.1 NREL-PySAM==7.1.1.post1
+	.venv-oracles/bin/pip install --quiet torch==2.13.0 transformers==5.24.0 diffusers==0.42.1 scipy==1.17.1 NREL-PySAM==7.1.1.post1
 	.venv-oracles/bin/python tests/oracles/config_registry.py
 	.venv-oracles/bin/python tests/oracles/parameter_counts.py
 	.venv-oracles/bin/python tests/oracles/tower_counts.py
