@@ -6,5 +6,5 @@ models, operators, memory, inference, training, reliability, tariff, energy, and
 search.
 """
 
-METHOD_VERSION = "2026.13"
+METHOD_VERSION = "2026.14"
 """Version of the set of formulas; every answer carries it, and a change of any formula changes it."""

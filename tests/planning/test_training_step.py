@@ -7,16 +7,26 @@ import pytest
 
 from service.evidence.service import load_reference_curves
 from service.evidence.snapshot import build_shipped_snapshot
+from service.planning.estimates.intervals import find_step_spread
 from service.planning.hardware.calibration.links import IDEAL_LINKS
 from service.planning.hardware.cluster import Cluster
 from service.planning.hardware.links import Link, LinkKind
 from service.planning.models.layers import TokenRouting
+from service.planning.models.profile import OperatorFusion
 from service.planning.models.token_routing import route_tokens
 from service.planning.parallelism import Parallelism, PipelineSchedule, Sharding
 from service.planning.precision import TRAINING_RECIPES, NumberFormat, Optimizer, TrainingPrecision
 from service.planning.software.frameworks import Framework
 from service.planning.training import build_empty_known, compute_max_gain, estimate_step, list_changes
-from service.planning.workload import AttentionKernel, CudaGraphs, Recomputation, TrainingWorkload
+from service.planning.workload import (
+    Adaptation,
+    AdaptationKind,
+    AttentionKernel,
+    CudaGraphs,
+    FrozenWeightFormat,
+    Recomputation,
+    TrainingWorkload,
+)
 
 CATALOG = build_shipped_snapshot()
 CALIBRATION = load_reference_curves().calibration
@@ -231,6 +241,75 @@ class TestRouting:
             for degree in (8, 64)
         )
         assert many > 4.0 * few
+
+
+class TestHost:
+    """Micro-batches of 135 tokens, which a device passes faster than eager PyTorch launches their kernels."""
+
+    LORA = Adaptation(AdaptationKind.LORA, 8, frozenset({"query", "value"}))
+
+    def seconds(self, *, calibration=CALIBRATION, adaptation=LORA, **changes):
+        workload = WORKLOAD._replace(
+            sequence_length=135,
+            micro_batches=128,
+            recipe=TRAINING_RECIPES[TrainingPrecision.PURE_BF16],
+            adaptation=adaptation,
+            **changes,
+        )
+        accelerator = CATALOG.accelerators["a100-sxm-40gb"].accelerator
+        on = cluster(1)._replace(accelerator=accelerator)
+        return step(LAYOUTS["one"], on=on, workload=workload, calibration=calibration).slowest.total
+
+    @pytest.mark.parametrize(
+        ("base", "measured"), [(FrozenWeightFormat.PLAIN, 0.1416), (FrozenWeightFormat.NF4, 0.2208)]
+    )
+    def test_an_iteration_of_litgpt_takes_what_its_table_says(self, base, measured):
+        """LitGPT's resource tables: Llama 2 7B with LoRA on Alpaca, sample by sample, on an A100 40 GB."""
+        found = self.seconds(framework=Framework.LITGPT, adaptation=self.LORA._replace(base=base))
+        assert measured / 1.5 < found < measured * 1.5
+
+    def test_frameworks_that_run_each_operator_wait_for_the_same_host(self):
+        eager = self.seconds(framework=Framework.TRANSFORMERS)
+        assert eager == pytest.approx(self.seconds(framework=Framework.LITGPT), rel=0.2)
+        assert eager > 2.0 * self.seconds(framework=Framework.GENERIC)
+
+    def test_a_compiler_launches_without_the_modules_between(self):
+        eager, compiled = (
+            self.seconds(framework=Framework.FSDP, fusion=fusion)
+            for fusion in (OperatorFusion.EAGER, OperatorFusion.COMPILED)
+        )
+        assert eager > 2.0 * compiled
+
+    @pytest.mark.parametrize(
+        ("framework", "is_measured"), [(Framework.MEGATRON_CORE, True), (Framework.TRANSFORMERS, False)]
+    )
+    def test_a_wait_for_launches_that_nobody_measured_widens_the_interval(self, framework, is_measured):
+        none, most = (
+            find_step_spread(
+                load_reference_curves(),
+                WORKLOAD._replace(framework=framework),
+                cluster(1),
+                NumberFormat.BF16,
+                launch_share=share,
+            )
+            for share in (0.0, 0.9)
+        )
+        if is_measured:
+            assert most == none
+        else:
+            assert most.low < 0.8 * none.low
+            assert most.high > 1.2 * none.high
+
+    def test_a_packed_matrix_is_unpacked_in_five_launches(self):
+        slow = with_constants(eager_launch_seconds=1e-2)
+        plain, packed = (
+            self.seconds(
+                calibration=slow, framework=Framework.LITGPT, adaptation=self.LORA._replace(base=base)
+            )
+            for base in (FrozenWeightFormat.PLAIN, FrozenWeightFormat.NF4)
+        )
+        # Seven matrices of each of 32 blocks and the head, in both directions.
+        assert packed - plain == pytest.approx((7 * 32 + 1) * 2 * 5 * 1e-2, rel=0.01)
 
 
 def test_only_products_without_experts_hide_tensor_parallel_collectives():

@@ -3,13 +3,19 @@
 import math
 from collections.abc import Iterable
 
-from service.planning.hardware.calibration import LinkCalibration, LinkCurves, OperatorQuantity
+from service.planning.hardware.calibration import (
+    LinkCalibration,
+    LinkCurves,
+    OperatorQuantity,
+    StepCalibration,
+)
 from service.planning.hardware.cluster import Cluster
 from service.planning.hardware.curves import ReferenceCurves
 from service.planning.hardware.distance import EvidenceSystem, find_residual_spread
 from service.planning.precision import NumberFormat
 from service.planning.quantity import CALIBRATED, EvidenceBasis, IntervalFactors, Quantity
-from service.planning.software.frameworks import Framework
+from service.planning.training.launches import get_launch_quantity
+from service.planning.workload import TrainingWorkload
 
 _UNNAMED = frozenset({"", "generic"})
 
@@ -30,17 +36,21 @@ def widen_memory(total: Quantity, family: str, software: str, curves: ReferenceC
 
 def find_step_spread(
     curves: ReferenceCurves,
-    framework: Framework,
+    workload: TrainingWorkload,
     cluster: Cluster,
     compute_format: NumberFormat,
+    *,
     waiting_share: float = 0.0,
+    launch_share: float = 0.0,
 ) -> IntervalFactors:
     """Returns measured over modelled seconds of a step: of the software, else of any, else the shipped ones.
 
     On a generation without measured kernels the interval widens by the range of kernel efficiencies over all
     devices. Over links without a measured collective it widens by their range, on the share of the step that
-    waits for them.
+    waits for them, and by that of a launch on the share that waits for the host of a framework whose launches
+    are not measured.
     """
+    framework = workload.framework
     generation, spread = cluster.accelerator.generation, curves.training_step
     for family in (f"training_step/{framework.value}", "training_step"):
         known = curves.residuals.get((family, EvidenceBasis.REFERENCE))
@@ -48,6 +58,7 @@ def find_step_spread(
             spread = IntervalFactors(min(known.low, 1.0), max(known.high, 1.0), known.source)
             break
     spread = _add_link_spread(spread, curves.calibration.links, cluster, waiting_share)
+    spread = _add_launch_spread(spread, curves.calibration.steps, workload, launch_share)
     operators = curves.calibration.operators
     rates, multiplied = operators.get_rates(generation), OperatorQuantity.MATRIX_PEAK
     if rates.get_basis(multiplied, compute_format) in CALIBRATED:
@@ -71,18 +82,22 @@ def add_device_spread(
 ) -> IntervalFactors:
     """Widens a spread of times by the measured range of a constant.
 
-    Returns it unchanged without measurements. Deviations of software and of devices are independent: their
-    logarithms add as squares.
+    Returns it unchanged without measurements. Deviations of software and of devices are independent.
     """
     operators = curves.calibration.operators
     if operators.get_rates(generation).get_basis(quantity, number_format) not in CALIBRATED:
         return spread
     share = operators.find_share(quantity, generation, number_format)
-    faster, slower = math.log(share.high / share.value), math.log(share.value / share.low)
+    source = f"{spread.source}; {quantity} of {share.runs} own runs"
+    return _widen_independently(spread, share.value / share.high, share.value / share.low, source)
+
+
+def _widen_independently(spread: IntervalFactors, low: float, high: float, source: str) -> IntervalFactors:
+    """Adds deviations of another origin: logarithms of independent factors add as squares."""
     return IntervalFactors(
-        math.exp(-math.hypot(math.log(spread.low), faster)),
-        math.exp(math.hypot(math.log(spread.high), slower)),
-        f"{spread.source}; {quantity} of {share.runs} own runs",
+        math.exp(-math.hypot(math.log(spread.low), math.log(low))),
+        math.exp(math.hypot(math.log(spread.high), math.log(high))),
+        source,
     )
 
 
@@ -105,6 +120,17 @@ def _add_link_spread(
         spread.high * (1.0 + waiting_share * (slower - 1.0)),
         "; ".join([spread.source, *(f"{kind.value}: {links.sources[kind]}" for kind in sorted(unmeasured))]),
     )
+
+
+def _add_launch_spread(
+    spread: IntervalFactors, steps: StepCalibration, workload: TrainingWorkload, launch_share: float
+) -> IntervalFactors:
+    quantity = get_launch_quantity(workload)
+    if not launch_share or (quantity, workload.framework) in steps.constants:
+        return spread
+    low, value, high = steps.find_share(quantity, workload.framework).ends
+    faster, slower = 1.0 - launch_share * (1.0 - low / value), 1.0 + launch_share * (high / value - 1.0)
+    return _widen_independently(spread, faster, slower, spread.source)
 
 
 def find_serving_spreads(

@@ -289,7 +289,7 @@ class TrainingLayouts:
 
     @cached_property
     def _middle(self) -> float:
-        return find_step_spread(self._curves, self._workload.framework, self._cluster, self._peak[0]).middle
+        return find_step_spread(self._curves, self._workload, self._cluster, self._peak[0]).middle
 
     def _find_group_correction(self, family: str) -> object | None:
         local = self._curves.local

@@ -139,7 +139,14 @@ def _run_operators(run: TrainingRun, machine: DeviceMachine) -> TrainingRun:
         curves.local,
         "training_step",
         build_case_setting(case),
-        find_step_spread(curves, workload.framework, cluster, compute_format, waiting / step.total),
+        find_step_spread(
+            curves,
+            workload,
+            cluster,
+            compute_format,
+            waiting_share=waiting / step.total,
+            launch_share=step.launch / step.total,
+        ),
     )
     notes.record_calibrations(spread.calibration_ids)
     time = estimate_modelled_time(

@@ -15,13 +15,13 @@ from service.planning.operators.outside import (
     optimizer_operators,
 )
 from service.planning.operators.passes import (
-    FUSION,
     NO_WORK,
     BlockTimes,
     PassWork,
     block_times,
     recomputed_operators,
     resolve_choice,
+    resolve_fusion,
     sum_work,
 )
 from service.planning.operators.roofline import (
@@ -60,7 +60,6 @@ from service.planning.operators.timing import (
 )
 
 __all__ = [
-    "FUSION",
     "NO_WORK",
     "BlockTimes",
     "DeviceMachine",
@@ -100,6 +99,7 @@ __all__ = [
     "optimizer_operators",
     "recomputed_operators",
     "resolve_choice",
+    "resolve_fusion",
     "ridge_point",
     "roofline_point",
     "sample_head_operators",

@@ -48,6 +48,11 @@ Engine, PyTorch runs one kernel per step, XLA and the compiler of Neuron fuse ch
 """
 
 
+def resolve_fusion(workload: TrainingWorkload) -> OperatorFusion:
+    """Returns the fusion of memory-bound operators that is asked for, else that of the framework."""
+    return workload.fusion or FUSION[workload.framework]
+
+
 FUSED_ATTENTION: Mapping[Framework, FusedAttention] = {
     Framework.GENERIC: FusedAttention.NATIVE,
     Framework.MEGATRON_CORE: FusedAttention.NATIVE,
@@ -139,7 +144,7 @@ def resolve_choice(
     return KernelChoice(
         flash=workload.kernel is AttentionKernel.FLASH,
         fused=workload.fused or get_fused_attention(workload.framework),
-        fusion=fusion or workload.fusion or FUSION[workload.framework],
+        fusion=fusion or resolve_fusion(workload),
         rotary=not (tables & {"positions", "scale"} or plain),
         one_norm_kernel=plain,
         trained=trained,

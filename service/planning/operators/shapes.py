@@ -88,6 +88,8 @@ class PassFormats(NamedTuple):
     """Bytes moved to scale and store an element of an operand in FP8, plain and transposed."""
     packed: float = 0.0
     """Bytes of a frozen weight that is unpacked before it is multiplied, else 0."""
+    unpacking_kernels: float = 1.0
+    """Launches that unpack a matrix."""
     master: float = 0.0
     """Bytes of a weight that is cast before it is multiplied, else 0."""
     weight_uses: float = 1.0
@@ -99,12 +101,14 @@ def build_widths(
     compute: NumberFormat,
     *,
     packed: float = 0.0,
+    unpacking_kernels: float = 1.0,
     casts: bool = False,
     weight_uses: float = 1.0,
 ) -> PassFormats:
     """Returns the widths under ``recipe`` on a device that multiplies in ``compute``.
 
-    ``packed`` is the width of a quantised base; ``casts`` is true if each device narrows whole weights.
+    ``packed`` is the width of a quantised base, whose matrices take ``unpacking_kernels`` each; ``casts`` is
+    true if each device narrows whole weights.
     """
     element = ELEMENT_BYTES[recipe.activations]
     low = recipe.low if compute in (NumberFormat.FP8, NumberFormat.FP4) else None
@@ -117,6 +121,7 @@ def build_widths(
         gradient=ELEMENT_BYTES[recipe.main_gradients or recipe.accumulated_gradients or recipe.gradients],
         cast=element + 2.0 * operand if low else 0.0,
         packed=packed,
+        unpacking_kernels=unpacking_kernels,
         master=ELEMENT_BYTES[recipe.weights] if casts else 0.0,
         weight_uses=weight_uses,
     )
@@ -201,7 +206,7 @@ class _ElementwiseTraffic:
         stored = of.master if template.trained else of.packed
         if stored and not is_zero(weights):
             self.unpacked += weights * (stored + of.element) * times
-            self.unpacks += times
+            self.unpacks += times * (1.0 if template.trained else of.unpacking_kernels)
 
     def list_operators(self) -> Iterator[OperatorWork]:
         """Yields casts and unpacking as one operator each."""

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from service.planning.hardware.cluster import Accelerator
 from service.planning.models.profile import OperatorFusion
-from service.planning.operators import FUSION
+from service.planning.operators import resolve_fusion
 from service.planning.parallelism import Parallelism, PipelineSchedule, Sharding
 from service.planning.precision import TRAINING_RECIPES, NumberFormat, TrainingPrecision
 from service.planning.training.iron_law import IronLawTechnique
@@ -78,7 +78,7 @@ def _list_arithmetic_changes(
         yield LayoutChange(
             "FLASH_ATTENTION", "do not store scores", IronLawTechnique.FLASH_ATTENTION, fused, layout
         )
-    if (workload.fusion or FUSION[workload.framework]) is OperatorFusion.EAGER:
+    if resolve_fusion(workload) is OperatorFusion.EAGER:
         compiled = workload._replace(fusion=OperatorFusion.COMPILED)
         yield LayoutChange(
             "OPERATOR_FUSION", "compile the model", IronLawTechnique.OPERATOR_FUSION, compiled, layout

@@ -33,6 +33,12 @@ from service.planning.precision import NumberFormat
 from service.planning.workload import FrozenWeightFormat, TrainingWorkload
 
 _PACKED_BYTES = 0.5
+_UNPACKING_KERNELS = 5.0
+"""Launches that unpack a matrix of four bits, as ``MatMul4Bit`` of bitsandbytes does.
+
+They are its scales, their offset, the weights, a cast, and the call itself: an autograd function in Python
+that calls its library by ctypes.
+"""
 
 
 class OuterWork(NamedTuple):
@@ -183,6 +189,7 @@ def select_step_widths(
         workload.recipe,
         compute_format,
         packed=packed,
+        unpacking_kernels=_UNPACKING_KERNELS,
         casts=workload.recipe.casts and not sharded,
         weight_uses=1.0 if sharded else 1.0 * workload.micro_batches,
     )

@@ -35,7 +35,6 @@ from service.planning.models.profile.sampled import count_pooled_elements
 from service.planning.operators import NO_WORK, BlockTimes, DeviceMachine, PassWork, TimeBound, sum_work
 from service.planning.parallelism import Parallelism, PipelineSchedule, Sharding
 from service.planning.precision import ELEMENT_BYTES
-from service.planning.software.frameworks import LAUNCHES_EACH_EXPERT
 from service.planning.training.communication import (
     NOTHING,
     BlockCommunication,
@@ -52,6 +51,7 @@ from service.planning.training.communication import (
 )
 from service.planning.training.compression import build_compressed_exchange
 from service.planning.training.compute import MicroBatchCompute, compute_optimizer_work
+from service.planning.training.launches import compute_launch_seconds
 from service.planning.training.objectives import FurtherPass, list_further_passes
 from service.planning.training.offload import HostRates, OffloadTime, estimate_offload
 from service.planning.workload import WHOLE_BLOCKS, AdaptationKind, CudaGraphs, TrainingWorkload
@@ -121,6 +121,11 @@ class StepSeconds(NamedTuple):
     further: tuple[FurtherPhase, ...] = ()
 
     @property
+    def launch(self) -> float:
+        """Seconds in which the device waits for the host to launch its kernels."""
+        return self.slowest.launch * self.micro_batches
+
+    @property
     def total(self) -> float:
         """Seconds of the step."""
         after = self.bubble + self.gradients + self.optimizer + self.host + self.stragglers
@@ -146,7 +151,7 @@ class StepSeconds(NamedTuple):
         yield "bubble", self.bubble, TimeBound.WAITING
         on_host = self.host_update > self.optimizer
         yield "optimizer", self.optimizer + self.host_update, TimeBound.HOST if on_host else TimeBound.MEMORY
-        yield "host", slowest.launch * times + self.host, TimeBound.HOST
+        yield "host", self.launch + self.host, TimeBound.HOST
         yield "stragglers", self.stragglers, TimeBound.WAITING
 
 
@@ -244,10 +249,10 @@ class _BlockPass(NamedTuple):
     expert: ExposedCommunication
     data: ExposedCommunication
 
-    def to_micro_batch(self, rates: StepRates, launches: float, routed: float = 0.0) -> MicroBatch:
+    def to_micro_batch(self, rates: StepRates, launching: float, routed: float = 0.0) -> MicroBatch:
         """Returns the seconds, with gaps between kernels, contention, and waits for the host.
 
-        ``launches`` are the kernels that the host launches one by one, ``routed`` the seconds in which tokens
+        ``launching`` are the seconds in which the host launches the kernels, ``routed`` those in which tokens
         are sorted by their experts, beside operators.
         """
         waits = (self.tensor, self.context, self.expert, self.data)
@@ -255,7 +260,7 @@ class _BlockPass(NamedTuple):
         lost = 1.0 + rates.lost_share
         seconds = self.work.seconds * lost + routed + rates.contention * behind
         waited = sum((wait.seconds for wait in waits), 0.0)
-        host = larger(0.0, launches * rates.launch_seconds - seconds - waited)
+        host = larger(0.0, launching - seconds - waited)
         return MicroBatch(
             forward=seconds,
             tensor=self.tensor.seconds,
@@ -266,21 +271,6 @@ class _BlockPass(NamedTuple):
             forward_memory=(self.work.seconds - self.work.compute_bound_seconds) * lost + routed,
             moved_bytes=self.work.moved_bytes,
         )
-
-
-def _count_launches(at: _StepContext, work: PassWork) -> float:
-    """Returns the kernels of a pass that the host launches one by one; those of a graph are launched at once.
-
-    Graphs of layers leave out what the routing of tokens decides.
-    """
-    each = work.expert_kernels if LAUNCHES_EACH_EXPERT[at.workload.framework] else work.routed_kernels
-    match at.workload.graphs:
-        case CudaGraphs.ITERATION:
-            return 0.0 * each
-        case CudaGraphs.LAYER:
-            return each
-        case _:
-            return work.kernels - work.routed_kernels + each
 
 
 def _to_backward(of: MicroBatch) -> MicroBatch:
@@ -349,7 +339,7 @@ def _build_pass(
         expose_messages(sent.context, rates.context_overlap),
         expose_messages(sent.expert, *cover),
         split_exposed(weights, overlap=rates.gather_overlap, behind=behind),
-    ).to_micro_batch(rates, _count_launches(at, work), routed)
+    ).to_micro_batch(rates, compute_launch_seconds(at.workload, work, at.platform.rates), routed)
 
 
 class _MicroBatchPasses(NamedTuple):
@@ -472,7 +462,7 @@ def _time_ends(at: _StepContext, stage: int) -> _MicroBatchPasses:
     def build_micro_batch(work: PassWork, tensor: float, weights: float) -> MicroBatch:
         hidden = split_exposed(weights, overlap=rates.gather_overlap, behind=work.seconds)
         return _BlockPass(work, ExposedCommunication(tensor, 0.0), NOTHING, NOTHING, hidden).to_micro_batch(
-            rates, _count_launches(at, work)
+            rates, compute_launch_seconds(at.workload, work, at.platform.rates)
         )
 
     forward = NO_WORK.add_scaled(compute.table.forward, first).add_scaled(compute.head.forward, last)

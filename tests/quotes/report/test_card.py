@@ -32,7 +32,7 @@ def test_an_idle_service_is_told_with_what_would_do():
     card = rows(quote)
     assert card["Capacity used"].tone == "warn-text"
     assert card["Capacity used"].value == "8%"
-    assert "3 of 37.11 requests per second" in card["Capacity used"].remark
+    assert "3 of 37.05 requests per second" in card["Capacity used"].remark
     fewer = [each["detail"] for each in quote["alternatives"] if each["kind"] == "fewer_devices"]
     assert fewer == ["2 of the 16 devices serve the same load"]
     assert any("Amazon Bedrock sells the tokens" in each["detail"] for each in quote["alternatives"])

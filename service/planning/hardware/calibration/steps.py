@@ -44,6 +44,8 @@ class StepQuantity(StrEnum):
     """Seconds in which one direction of a block with experts waits for the counts of its tokens."""
     LAUNCH_SECONDS = "launch_seconds"
     """Seconds in which the host program launches one kernel; the device waits where kernels are shorter."""
+    EAGER_LAUNCH_SECONDS = "eager_launch_seconds"
+    """The same where eager PyTorch runs each operator by itself, with the Python of its modules between."""
     STEP_SECONDS = "step_seconds"
     """Seconds that a step adds once whatever the batch.
 
@@ -72,6 +74,7 @@ class StepRates(NamedTuple):
     routing_copies: float
     routing_seconds: float
     launch_seconds: float
+    eager_launch_seconds: float
     step_seconds: float
     expert_imbalance: float
     stragglers: float
