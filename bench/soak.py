@@ -74,6 +74,7 @@ class SoakedServer:
         return {
             "rss_bytes": _read_kilobytes(rollup, "Rss"),
             "pss_bytes": _read_kilobytes(rollup, "Pss"),
+            "anonymous_bytes": _read_kilobytes(rollup, "Pss_Anon"),
             "descriptors": len(list((own / "fd").iterdir())),
             "threads": int(status.partition("Threads:")[2].split()[0]),
             "cpu_seconds": (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK"),

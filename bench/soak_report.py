@@ -13,6 +13,7 @@ SECONDS_AN_HOUR = 3600
 MEGABYTE = 1_000_000
 WARM_SHARE = 0.1
 """Share of the time after which the first figures are taken: by then every route has been asked for."""
+SIZE_TITLES = ("", "at 10 %", "at 50 %", "at 100 %", "an hour, fitted", "an hour, second half")
 AFTER_SECONDS = 5.0
 SHED = ("429", "503")
 UNANSWERED = "no answer"
@@ -30,6 +31,9 @@ plan, a node that reports, claims a lease and gives up the run, an import, a pag
 begin at random times whether or not earlier ones were answered. Each tenant has 300 sites and 300 offers of
 its own, a budget, a policy, a webhook and a node. The callers use a part of the processors that the service
 would have.
+
+Resident and proportional memory have pages of files in them, which come and go with what other processes map.
+Anonymous memory is what the process holds itself.
 
 "Saturates" is the first rate, doubled from the one of the soak, at which more than two answers in a hundred
 are refused (429 or 503) or do not come in twelve seconds. During the overload one tenant sends half of all
@@ -58,7 +62,7 @@ def _describe_run(lines: list[Line]) -> list[str]:
             f"The limit of memory is {begun['memory_limit_bytes'] / MEGABYTE:.0f} MB. "
             f"{samples[-1]['at_seconds'] - samples[0]['at_seconds']:,.0f} s were sampled.\n"
         ),
-        _format_table(("", "at 10 %", "at 100 %", "an hour, fitted"), _list_sizes(samples)),
+        _format_table(SIZE_TITLES, _list_sizes(samples)),
         _format_table(
             ("requests", "answers", "p50, ms", "p99, ms", "503 and 429", "no answer", "500"),
             _list_kinds([line for line in lines if line.get("phase") == "soak"]),
@@ -95,11 +99,11 @@ def _describe_load(samples: list[Line]) -> str:
 
 
 def _list_sizes(samples: list[Line]) -> Table:
-    first = samples[int(WARM_SHARE * len(samples))]
-    warm = [sample for sample in samples if sample["at_seconds"] >= first["at_seconds"]]
-    shown = (
+    warm, late = samples[int(WARM_SHARE * len(samples)) :], samples[len(samples) // 2 :]
+    listed = (
         ("resident memory, MB", "rss_bytes", MEGABYTE),
         ("proportional memory, MB", "pss_bytes", MEGABYTE),
+        ("anonymous memory, MB", "anonymous_bytes", MEGABYTE),
         ("descriptors", "descriptors", 1),
         ("threads", "threads", 1),
         ("database, MB", "database_bytes", MEGABYTE),
@@ -109,20 +113,23 @@ def _list_sizes(samples: list[Line]) -> Table:
     return [
         (
             title,
-            f"{first[name] / unit:,.0f}",
-            f"{warm[-1][name] / unit:,.0f}",
-            f"{_fit(warm, name) / unit:+,.1f}",
+            *(_format_size(sample, name, unit) for sample in (warm[0], late[0], late[-1])),
+            *(f"{_fit(part, name) / unit:+,.1f}" for part in (warm, late)),
         )
-        for title, name, unit in shown
+        for title, name, unit in listed
     ]
 
 
+def _format_size(sample: Line, name: str, unit: int) -> str:
+    return f"{sample[name] / unit:,.0f}" if name in sample else ""
+
+
 def _fit(samples: list[Line], name: str) -> float:
-    """Returns the slope of a line through the samples, an hour."""
-    if len(samples) < 2:  # noqa: PLR2004
+    """Returns the slope of a line through the samples that have the figure, an hour."""
+    points = [(sample["at_seconds"], sample[name]) for sample in samples if name in sample]
+    if len(points) < 2:  # noqa: PLR2004
         return 0.0
-    at = [sample["at_seconds"] for sample in samples]
-    return SECONDS_AN_HOUR * statistics.linear_regression(at, [sample[name] for sample in samples]).slope
+    return SECONDS_AN_HOUR * statistics.linear_regression(*zip(*points, strict=True)).slope
 
 
 def _list_kinds(lines: list[Line]) -> Table:
