@@ -281,9 +281,9 @@ class TestHost:
         assert eager > 2.0 * compiled
 
     @pytest.mark.parametrize(
-        ("framework", "is_measured"), [(Framework.MEGATRON_CORE, True), (Framework.TRANSFORMERS, False)]
+        ("framework", "has_own"), [(Framework.MEGATRON_CORE, True), (Framework.TRANSFORMERS, False)]
     )
-    def test_a_wait_for_launches_that_nobody_measured_widens_the_interval(self, framework, is_measured):
+    def test_a_wait_for_launches_without_a_constant_of_its_own_widens_the_interval(self, framework, has_own):
         none, most = (
             find_step_spread(
                 load_reference_curves(),
@@ -294,7 +294,7 @@ class TestHost:
             )
             for share in (0.0, 0.9)
         )
-        if is_measured:
+        if has_own:
             assert most == none
         else:
             assert most.low < 0.8 * none.low

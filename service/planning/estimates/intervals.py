@@ -47,8 +47,8 @@ def find_step_spread(
 
     On a generation without measured kernels the interval widens by the range of kernel efficiencies over all
     devices. Over links without a measured collective it widens by their range, on the share of the step that
-    waits for them, and by that of a launch on the share that waits for the host of a framework whose launches
-    are not measured.
+    waits for them, and by that of a launch on the share that waits for the host of a framework without a
+    constant of its own.
     """
     framework = workload.framework
     generation, spread = cluster.accelerator.generation, curves.training_step

@@ -249,10 +249,10 @@ class _BlockPass(NamedTuple):
     expert: ExposedCommunication
     data: ExposedCommunication
 
-    def to_micro_batch(self, rates: StepRates, launching: float, routed: float = 0.0) -> MicroBatch:
+    def to_micro_batch(self, rates: StepRates, launch_seconds: float, routed: float = 0.0) -> MicroBatch:
         """Returns the seconds, with gaps between kernels, contention, and waits for the host.
 
-        ``launching`` are the seconds in which the host launches the kernels, ``routed`` those in which tokens
+        ``launch_seconds`` are those in which the host launches the kernels, ``routed`` those in which tokens
         are sorted by their experts, beside operators.
         """
         waits = (self.tensor, self.context, self.expert, self.data)
@@ -260,7 +260,7 @@ class _BlockPass(NamedTuple):
         lost = 1.0 + rates.lost_share
         seconds = self.work.seconds * lost + routed + rates.contention * behind
         waited = sum((wait.seconds for wait in waits), 0.0)
-        host = larger(0.0, launching - seconds - waited)
+        host = larger(0.0, launch_seconds - seconds - waited)
         return MicroBatch(
             forward=seconds,
             tensor=self.tensor.seconds,
