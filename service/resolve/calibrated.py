@@ -34,14 +34,14 @@ def apply_calibrations(
     if cluster is MISSING or not base.calibrations:
         return base
     asked = _resolve_devices(cluster, base, asked_id)
-    views: dict[object, CatalogView] = base.cache.setdefault("calibrated", {})
+    views: dict[object, CatalogView | None] = base.cache.setdefault("calibrated", {})
     key = _build_key(asked)
-    view = views.get(key)
-    if view is None:
+    view = views.get(key, MISSING)
+    if view is MISSING:
         if len(views) >= _MOST_VIEWS:
             views.clear()
         view = views[key] = _build_view(base, asked)
-    return view
+    return view or base
 
 
 def _resolve_devices(cluster: ClusterInput, base: CatalogView, calibration_id: str | None) -> RequestedDevice:
@@ -69,10 +69,11 @@ def _build_key(asked: RequestedDevice) -> object:
     return (figures, asked.specified, *named, asked.links)
 
 
-def _build_view(base: CatalogView, asked: RequestedDevice) -> CatalogView:
+def _build_view(base: CatalogView, asked: RequestedDevice) -> CatalogView | None:
+    """Returns the view of the devices; None if no calibration has a figure of them."""
     _check_scope(base, asked)
     found = resolve_curves(base.curves, base.calibrations, asked)
-    return base.replace_device(found) if found.held else base
+    return base.replace_device(found) if found.held else None
 
 
 def _check_scope(base: CatalogView, asked: RequestedDevice) -> None:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import cached_property
 from typing import Any, TypeVar
+from weakref import ReferenceType, ref
 
 from service.formats.quantization import read_checkpoint_format
 from service.planning.cost.exchange import ExchangeRates
@@ -218,7 +219,7 @@ class KnownTariff:
         return tariff_to_planning(parse_terms(self.terms))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True, kw_only=True)
 class CatalogView:
     """Every live row that a tenant sees, by id and alias. ``service.evidence`` builds it for one revision."""
 
@@ -244,14 +245,20 @@ class CatalogView:
     device: DeviceConstants | None = None
     """Measured constants of a question's device. None for the view of all devices."""
     base: "CatalogView | None" = None
-    """The view of all devices, if this view is for one device."""
+    """The view of all devices, with a cache of its own, if this view is for one device."""
+    derived_from: "ReferenceType[CatalogView] | None" = field(default=None, repr=False, compare=False)
+    """The view of all devices whose cache holds this one, while it is used."""
     cache: dict[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
-    """Values that estimates derive once from a view, under keys of their own."""
+    """Values that estimates derive once from a view, under keys of their own.
+
+    None of them leads back to the view, which would then stay until garbage is collected: every write of a
+    tenant leaves one behind.
+    """
 
     @property
     def of_all_devices(self) -> "CatalogView":
         """The view without the measurements of a single device."""
-        return self.base or self
+        return (self.derived_from and self.derived_from()) or self.base or self
 
     @property
     def constants(self) -> DeviceConstants:
@@ -261,7 +268,13 @@ class CatalogView:
 
     def replace_device(self, device: DeviceConstants) -> "CatalogView":
         """Returns the view of one device, whose measured constants replace those of the reference set."""
-        return replace(self, curves=device.curves, device=device, base=self)
+        return replace(
+            self, curves=device.curves, device=device, base=self.copy_without_cache(), derived_from=ref(self)
+        )
+
+    def copy_without_cache(self) -> "CatalogView":
+        """Returns the same view for a value that the cache of this one holds."""
+        return replace(self)
 
 
 _Row = TypeVar("_Row")

@@ -62,7 +62,8 @@ def _build_own_runs(catalog: CatalogView, known: AbstractSet[str]) -> OwnRuns:
         return devices[text]
 
     answers = group_answers(catalog.measured_answers, find_device)
-    return OwnRuns(answers, catalog.curves.deviations, known, partial(_estimate_answer, catalog))
+    estimate = partial(_estimate_answer, catalog.copy_without_cache())
+    return OwnRuns(answers, catalog.curves.deviations, known, estimate)
 
 
 def _estimate_answer(catalog: CatalogView, answer: MeasuredAnswer) -> EstimatedAnswer | None:

@@ -1,7 +1,9 @@
 """A tenant's measured answers move that tenant's estimates: of runs like these, and of no others."""
 
+import gc
 import json
 import math
+import weakref
 from dataclasses import replace
 
 import pytest
@@ -16,6 +18,7 @@ from service.schemas.estimates import ThroughputEstimateRequest
 from service.schemas.frontier import ThroughputFrontierRequest
 from tests.applications import bearing
 from tests.asking import question, shipped
+from tests.calibrated import a_set, with_sets
 
 DEVIATIONS = LogDeviations(model=0.2, system=0.1, layout=0.05, load=0.2, layout_load=0.1, run=0.1)
 """Of tests: rounder than those that ship."""
@@ -247,3 +250,17 @@ def test_ten_imported_rows_move_one_tenant_until_they_are_withdrawn(callers):
     assert answered(other)[0] == before
     client.post(f"{made.headers['location']}:withdraw", {"reason": "a test"}, **mine)
     assert answered(mine, 2)[0] == before
+
+
+@pytest.mark.parametrize("device", ["h100-sxm", "a100-sxm-80gb"], ids=["measured", "not measured"])
+def test_a_catalog_that_a_write_replaced_is_gone_with_its_last_question(device):
+    replaced = with_sets(catalog(*ten("serving_tpot", 1.3)), a_set(shipped(), device, streaming=0.5))
+    held = weakref.ref(replaced)
+    asked(replaced, served(16))
+    asked(replaced, served(16), "memory")
+    gc.disable()
+    try:
+        del replaced
+        assert held() is None
+    finally:
+        gc.enable()
