@@ -1,6 +1,7 @@
 """Bodies from their bytes, errors as problems, the cap on bodies: over a small application."""
 
 import asyncio
+import gc
 import json
 import logging
 from enum import StrEnum
@@ -17,7 +18,7 @@ from service.kit.http import bodies
 from service.kit.http.admission import Admission
 from service.kit.http.context import RequestContext
 from service.kit.http.html import render_problems_page
-from service.kit.http.problems import Conflict, FieldError, build_anchor, build_pointer
+from service.kit.http.problems import Conflict, FieldError, Unprocessable, build_anchor, build_pointer
 from service.kit.http.request_queues import RequestQueues
 from service.kit.http.web import (
     DirectRoutes,
@@ -130,6 +131,22 @@ def test_both_ways_of_calling_an_endpoint_validate_alike(small):
     solved = call(small, "PUT", "/drawings/1", content=bad, headers={"content-type": "application/json"})
     assert direct["errors"] == solved.json()["errors"]
     assert direct["errors"][0]["pointer"] == "/shape/radius"
+
+
+@pytest.mark.parametrize(("method", "url"), [("POST", "/drawings"), ("PUT", "/drawings/1")])
+def test_a_refused_body_does_not_wait_for_the_collector(small, method, url):
+    def list_problems():
+        return [each for each in gc.get_objects() if isinstance(each, Unprocessable)]
+
+    gc.collect()
+    gc.disable()
+    try:
+        bad = CIRCLE.replace(b"2", b'"2"')
+        refused = call(small, method, url, content=bad, headers={"content-type": "application/json"})
+        assert refused.status_code == 422
+        assert list_problems() == []
+    finally:
+        gc.enable()
 
 
 def test_an_endpoint_can_have_the_body_as_it_was_sent(small):

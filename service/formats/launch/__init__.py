@@ -128,7 +128,8 @@ def write_settings(tool: ToolName, settings: LaunchSettingValues) -> WrittenSett
         try:
             keys |= rule.write(given)
         except PlanningError as error:
-            missing.append(error)
+            # It is a value from here on, and would keep the frames that it was raised in.
+            missing.append(error.with_traceback(None))
     if known.starts_only:
         return WrittenSettings(keys, tuple(missing))
     said = {setting for rule in known.rules for setting in rule.settings}

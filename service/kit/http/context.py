@@ -122,6 +122,7 @@ class RequestContext:
                 _record_answer(scope, answer.status, time.perf_counter() - began)
                 if span is not None:
                     describe_answer(span, scope, answer.status)
+                _forget_error(scope)
 
     async def _serve_request(self, scope: Scope, receive: Receive, answer: _ResponseSender) -> None:
         try:
@@ -200,6 +201,16 @@ def _is_same_origin(given: Mapping[bytes, bytes]) -> bool:
     if origin is not None and origin.partition(b"://")[2] != given.get(b"host"):
         return False
     return given.get(b"sec-fetch-site", b"none") in _OWN_SITES
+
+
+def _forget_error(scope: Scope) -> None:
+    """Removes what leads from a request to its error.
+
+    The traceback of the error leads back to the request, so that a refused body would stay until garbage is
+    collected.
+    """
+    scope["state"].pop("problem", None)
+    scope.pop("starlette.exception_handlers", None)
 
 
 def _record_answer(scope: Scope, status: int, seconds: float) -> None:

@@ -12,6 +12,7 @@ holder that renews keeps its lease.
 
 from collections.abc import Sequence
 from datetime import datetime
+from functools import lru_cache
 from typing import Any, NamedTuple, TypeVar
 
 from sqlalchemy import BigInteger, Float, Integer, SQLColumnExpression, String, literal, select, update
@@ -81,7 +82,13 @@ def _sqlite_clock(element: _Clock, compiler: SQLCompiler, **options: Any) -> str
 
 def get_time_after(seconds: float | SQLColumnExpression[float | None]) -> ColumnElement[datetime]:
     """Returns the database's time some seconds from now."""
-    return _Clock(literal(seconds, Float) if isinstance(seconds, int | float) else seconds)
+    return _build_time_after(seconds) if isinstance(seconds, int | float) else _Clock(seconds)
+
+
+@lru_cache(maxsize=64)
+def _build_time_after(seconds: float) -> ColumnElement[datetime]:
+    # An expression that was compared refers to itself, so that each stays until garbage is collected.
+    return _Clock(literal(seconds, Float))
 
 
 def get_database_time() -> ColumnElement[datetime]:

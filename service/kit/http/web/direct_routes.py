@@ -10,6 +10,8 @@ from starlette.types import ASGIApp, ExceptionHandler, Receive, Scope, Send
 
 from service.kit.http.web.routes import JsonRoute
 
+_ERROR = "ironlaw.error"
+
 
 class DirectRoutes:
     """Middleware that answers direct routes without the router and FastAPI's resolution of dependencies.
@@ -21,7 +23,7 @@ class DirectRoutes:
         self, app: ASGIApp, *, routes: Iterable[BaseRoute], handlers: Mapping[Any, ExceptionHandler]
     ) -> None:
         self._app = app
-        self._handlers = handlers
+        self._handle_error = ExceptionMiddleware(_raise_error, handlers)
         self._routes = {
             (method, route.path): route
             for route in routes
@@ -43,13 +45,10 @@ class DirectRoutes:
             await route.admit(scope)
             await answer(scope, receive, send)
         except Exception as error:  # noqa: BLE001  # the handlers decide which they know
-            handled = ExceptionMiddleware(_build_raising_app(error), self._handlers)
-            await handled(scope, receive, send)
+            scope[_ERROR] = error
+            await self._handle_error(scope, receive, send)
 
 
-def _build_raising_app(error: Exception) -> ASGIApp:
-    async def raise_error(scope: Scope, receive: Receive, send: Send) -> None:
-        del scope, receive, send
-        raise error
-
-    return raise_error
+async def _raise_error(scope: Scope, receive: Receive, send: Send) -> None:
+    del receive, send
+    raise scope.pop(_ERROR)

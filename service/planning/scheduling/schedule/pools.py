@@ -74,22 +74,35 @@ def find_least_starts(
     In the order of their starts, running items only end: each item has room from the moment at
     which enough of them have ended. ``step`` is called for every node.
     """
-    best: tuple[int, ...] | None = None
-    least = 0
+    search = _StartSearch(items, capacity, step)
+    search.assign_start({}, [], (min((item.earliest for item in items), default=0), -1))
+    return search.best
 
-    def assign_start(starts: dict[int, int], running: list[tuple[int, int]], now: tuple[int, int]) -> None:
-        nonlocal best, least
-        step()
+
+class _StartSearch:
+    """Branch and bound over the order of starts; ``best`` are the starts with the least sum so far."""
+
+    def __init__(self, items: Sequence[PoolItem], capacity: int, step: Callable[[], None]) -> None:
+        self._items, self._capacity, self._step = items, capacity, step
+        self.best: tuple[int, ...] | None = None
+        self._least = 0
+
+    def assign_start(
+        self, starts: dict[int, int], running: list[tuple[int, int]], now: tuple[int, int]
+    ) -> None:
+        """Starts each item in turn that can be next, after ``starts``; ``now`` is the last start and item."""
+        self._step()
+        items = self._items
         left = [number for number in range(len(items)) if number not in starts]
         total = sum(starts.values())
         if not left:
-            if best is None or total < least:
-                best, least = tuple(starts[number] for number in range(len(items))), total
+            if self.best is None or total < self._least:
+                self.best, self._least = tuple(starts[number] for number in range(len(items))), total
             return
-        first = {number: _find_free_moment(items[number], running, capacity, now[0]) for number in left}
+        first = {number: _find_free_moment(items[number], running, self._capacity, now[0]) for number in left}
         if any(first[number] + items[number].seconds > items[number].latest for number in left):
             return
-        if best is not None and total + sum(first.values()) >= least:
+        if self.best is not None and total + sum(first.values()) >= self._least:
             return
         # An item that starts after another could have run in full before it leaves that one a place to move
         # to.
@@ -99,10 +112,7 @@ def find_least_starts(
             if start < soonest and (start, number) > now and not is_twin:
                 ends = running.copy()
                 insort(ends, (start + items[number].seconds, items[number].devices))
-                assign_start({**starts, number: start}, ends, (start, number))
-
-    assign_start({}, [], (min((item.earliest for item in items), default=0), -1))
-    return best
+                self.assign_start({**starts, number: start}, ends, (start, number))
 
 
 def _find_free_moment(item: PoolItem, running: Sequence[tuple[int, int]], capacity: int, now: int) -> int:
