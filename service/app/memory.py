@@ -1,4 +1,4 @@
-"""Samples the memory of a process, sheds work while it is short, and drops what can be built again."""
+"""Samples the memory of a process, sheds work while it is short, and gives back what is not needed."""
 
 import asyncio
 import logging
@@ -6,7 +6,7 @@ import logging
 from starlette.datastructures import State
 
 from service.evidence.snapshot import SnapshotStore
-from service.kit.memory import MemoryWatch, release_memory
+from service.kit.memory import MemoryWatch, release_memory, trim_heap
 
 log = logging.getLogger(__name__)
 
@@ -33,6 +33,8 @@ async def _shed_load(state: State) -> None:
             queue.shed()
     if memory.is_release_due():
         await asyncio.to_thread(release_idle_memory, state.snapshots)
+    if memory.is_trim_due():
+        await asyncio.to_thread(trim_heap)
 
 
 def sample_memory(memory: MemoryWatch | None, snapshots: SnapshotStore) -> None:
@@ -41,6 +43,8 @@ def sample_memory(memory: MemoryWatch | None, snapshots: SnapshotStore) -> None:
         memory.sample()
         if memory.is_release_due():
             release_idle_memory(snapshots)
+        if memory.is_trim_due():
+            trim_heap()
 
 
 def release_idle_memory(snapshots: SnapshotStore) -> None:

@@ -193,9 +193,14 @@ def _limit_stop() -> None:
 
 
 def _exempt_from_collection() -> None:
-    """Excludes objects that live as long as the process from garbage collection."""
+    """Excludes objects that live as long as the process from garbage collection; collects the others often.
+
+    Few objects of a request outlive it. With the thresholds of the start, the oldest generation is first
+    collected after three hours of six requests a second.
+    """
     gc.collect()
     gc.freeze()
+    gc.set_threshold(20_000, 5, 2)
 
 
 def _ask_reference(address: str) -> None:
@@ -270,6 +275,7 @@ def background() -> None:
         memory=MemoryWatch(find_budget(settings.memory_limit_bytes)),
     )
     telemetry = start_telemetry()
+    _exempt_from_collection()
     work_until_stopped(database, means, settings.background_threads)
     telemetry.stop()
 

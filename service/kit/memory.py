@@ -26,6 +26,8 @@ CRITICAL_SHARE = 0.95
 """Share of the limit from which work that runs is ended."""
 RELEASE_SECONDS = 10.0
 """Least time between two releases of memory, each of which stops the process for a moment."""
+TRIM_SECONDS = 60.0
+"""Time between two returns of free pages to the system."""
 MOST_HEAPS = 2
 MAPPED_BYTES = 2**18
 """Size from which a block is mapped by itself and goes back to the system once it is freed."""
@@ -103,6 +105,7 @@ class MemoryWatch:
     def __init__(self, budget: MemoryBudget | None) -> None:
         self._budget = budget
         self._released_at = -RELEASE_SECONDS
+        self._trimmed_at = time.monotonic()
         self._used_bytes = self._reserved_bytes = 0
         self.is_short = False
         self.is_critical = False
@@ -153,6 +156,13 @@ class MemoryWatch:
         self._released_at = time.monotonic()
         return True
 
+    def is_trim_due(self) -> bool:
+        """Returns true once a minute."""
+        if time.monotonic() < self._trimmed_at + TRIM_SECONDS:
+            return False
+        self._trimmed_at = time.monotonic()
+        return True
+
 
 def bound_heap() -> None:
     """Keeps the heap in few pieces, so that what long work frees is used again or goes back to the system.
@@ -175,7 +185,7 @@ def release_memory() -> None:
                 if _is_bounded_cache(value):
                     value.cache_clear()
     gc.collect()
-    _trim_heap()
+    trim_heap()
 
 
 def _is_bounded_cache(value: object) -> bool:
@@ -183,7 +193,11 @@ def _is_bounded_cache(value: object) -> bool:
     return isinstance(value, _Cache) and (value.cache_parameters()["maxsize"] or 0) > 1
 
 
-def _trim_heap() -> None:
+def trim_heap() -> None:
+    """Returns free pages between the blocks of the heap to the system, which takes some milliseconds.
+
+    The C library returns by itself only those behind the last block.
+    """
     if sys.platform == "linux":
         trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # of the C library of GNU
         if trim is not None:

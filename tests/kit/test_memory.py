@@ -95,6 +95,17 @@ def test_memory_is_short_from_the_high_mark_until_the_low_one(caplog):
 
 
 @pytest.mark.unit
+def test_the_heap_is_trimmed_once_a_minute(monkeypatch):
+    now = [100.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    watch = MemoryWatch(None)
+    due = []
+    for now[0] in (100.0, 159.0, 160.0, 161.0, 219.0, 220.0):
+        due.append(watch.is_trim_due())
+    assert due == [False, False, True, False, False, True]
+
+
+@pytest.mark.unit
 def test_bodies_that_arrive_between_two_samples_count_until_they_are_given_back():
     memory = UsedMemory(600)
     memory.watch.sample()
