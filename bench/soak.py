@@ -179,12 +179,12 @@ class Soak:
                 await asyncio.sleep(SAMPLE_SECONDS)
                 await self._sample(phase, per_second)
 
-        sampling = asyncio.create_task(sample_again())
-        try:
-            yield
-        finally:
-            sampling.cancel()
-            await asyncio.gather(sampling, return_exceptions=True)
+        async with asyncio.TaskGroup() as group:  # a sample that fails ends the run
+            sampling = group.create_task(sample_again())
+            try:
+                yield
+            finally:
+                sampling.cancel()
 
     async def _sample(self, phase: str, per_second: float) -> None:
         if self._server.process.poll() is not None:
@@ -281,13 +281,14 @@ async def run_phases(
 def soak_service(kind: str, seconds: float, per_second: float, file: TextIO) -> None:
     record = SoakRecord(file)
     folder = Path(tempfile.mkdtemp(prefix="ironlaw-soak-"))
+    data = folder / "data"  # the service closes it to other accounts, such as that of PostgreSQL
     try:
         with start_database(kind, folder) as database_url:
             database = {"IRONLAW_DATABASE_URL": database_url} if database_url else {}
-            environment = build_environment({**SETTINGS, "IRONLAW_DATA_DIR": str(folder), **database})
+            environment = build_environment({**SETTINGS, "IRONLAW_DATA_DIR": str(data), **database})
             keys = create_keys(environment)
             with start_server(environment, folder / "log") as (process, port):
-                server, connections = SoakedServer(process, port, folder, database_url), Connections(port)
+                server, connections = SoakedServer(process, port, data, database_url), Connections(port)
                 conditions = f"CPython {platform.python_version()}, {os.cpu_count()} cores"
                 record.write(
                     "begin",
