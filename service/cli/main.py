@@ -196,7 +196,7 @@ def _exempt_from_collection() -> None:
     """Excludes objects that live as long as the process from garbage collection; collects the others often.
 
     Few objects of a request outlive it. With the thresholds of the start, the oldest generation is first
-    collected after three hours of six requests a second.
+    collected after hours.
     """
     gc.collect()
     gc.freeze()
