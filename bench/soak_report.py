@@ -113,23 +113,19 @@ def _list_sizes(samples: list[Line]) -> Table:
     return [
         (
             title,
-            *(_format_size(sample, name, unit) for sample in (warm[0], late[0], late[-1])),
+            *(f"{sample[name] / unit:,.0f}" for sample in (warm[0], late[0], late[-1])),
             *(f"{_fit(part, name) / unit:+,.1f}" for part in (warm, late)),
         )
         for title, name, unit in listed
     ]
 
 
-def _format_size(sample: Line, name: str, unit: int) -> str:
-    return f"{sample[name] / unit:,.0f}" if name in sample else ""
-
-
 def _fit(samples: list[Line], name: str) -> float:
-    """Returns the slope of a line through the samples that have the figure, an hour."""
-    points = [(sample["at_seconds"], sample[name]) for sample in samples if name in sample]
-    if len(points) < 2:  # noqa: PLR2004
+    """Returns the slope of a line through the samples, an hour."""
+    if len(samples) < 2:  # noqa: PLR2004
         return 0.0
-    return SECONDS_AN_HOUR * statistics.linear_regression(*zip(*points, strict=True)).slope
+    at = [sample["at_seconds"] for sample in samples]
+    return SECONDS_AN_HOUR * statistics.linear_regression(at, [sample[name] for sample in samples]).slope
 
 
 def _list_kinds(lines: list[Line]) -> Table:
