@@ -144,7 +144,7 @@ def serve(
     application = create_app(settings)
     attach_database(application, database, settings, keyring)
     application.state.snapshots.refresh()
-    _exempt_from_collection()
+    _configure_collection()
     config = uvicorn.Config(
         application,
         loop="uvloop",
@@ -192,7 +192,7 @@ def _limit_stop() -> None:
     timer.start()
 
 
-def _exempt_from_collection() -> None:
+def _configure_collection() -> None:
     """Excludes objects that live as long as the process from garbage collection; collects the others often.
 
     Few objects of a request outlive it. With the thresholds of the start, the oldest generation is first
@@ -275,7 +275,7 @@ def background() -> None:
         memory=MemoryWatch(find_budget(settings.memory_limit_bytes)),
     )
     telemetry = start_telemetry()
-    _exempt_from_collection()
+    _configure_collection()
     work_until_stopped(database, means, settings.background_threads)
     telemetry.stop()
 

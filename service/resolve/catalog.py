@@ -273,7 +273,7 @@ class CatalogView:
         )
 
     def copy_without_cache(self) -> "CatalogView":
-        """Returns the same view for a value that the cache of this one holds."""
+        """Returns this view with an empty cache, for a value that the cache of this one keeps."""
         return replace(self)
 
 

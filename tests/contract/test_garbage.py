@@ -36,7 +36,7 @@ def is_own(value):
     if isinstance(value, RenderedJson):
         return False
     if isinstance(value, FrameType):
-        return "/service/" in value.f_code.co_filename
+        return str(value.f_globals.get("__name__")).startswith("service.")
     return type(value).__module__.startswith("service.")
 
 

@@ -87,7 +87,7 @@ def get_time_after(seconds: float | SQLColumnExpression[float | None]) -> Column
 
 @lru_cache(maxsize=64)
 def _build_time_after(seconds: float) -> ColumnElement[datetime]:
-    # An expression that was compared refers to itself, so that each stays until garbage is collected.
+    # A comparison makes an expression refer to itself: one for each call would wait for the collector.
     return _Clock(literal(seconds, Float))
 
 
